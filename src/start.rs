@@ -58,8 +58,8 @@ pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
         .filter(move |signal| !is_ignored(signal))
 }
 
-/// The first one is caught, so that a command ends where its report and the machine are consistent; the second one ends
-/// the process at once.
+/// The first of these signals is caught, so that a command ends where its report and the machine are consistent; the
+/// second one ends the process at once.
 const ENDING: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
 fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
@@ -100,7 +100,7 @@ impl Signals {
         Ok(Self { coming, came })
     }
 
-    /// A signal that has come before counts, too.
+    /// Also returns a signal that has come before.
     pub fn within(&self, time: Duration) -> Option<Signal> {
         let come = || self.coming.recv_timeout(time).ok();
         let signal = self.came.get().copied().or_else(come)?;

@@ -14,8 +14,8 @@ const END: &str = r"(?:[^\da-z]|$)";
 const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
 const IPV4: AddressKind = Ip("0.0.0.0");
 
-/// From the start of a word on: the pattern, whose only group is the address, and what must follow it. The flag:
-/// whether digits without a letter are a number, unless known as an address.
+/// Patterns of addresses: each begins a word, its only group is the address, and the second text must follow it. The
+/// flag: whether digits without a letter are a number, unless known as an address.
 const PATTERNS: [(&str, &str, AddressKind, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
@@ -102,7 +102,7 @@ enum AddressKind {
 }
 
 impl StandIns {
-    /// From the texts, and the hardware addresses of interfaces.
+    /// Collects the identities in texts, and the hardware addresses of interfaces.
     pub fn collect<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
@@ -136,7 +136,7 @@ impl StandIns {
         Self(digits)
     }
 
-    /// IP addresses only with `ips`: a version may have four numbers, too.
+    /// Replaces IP addresses only with `ips`: a version may have four numbers, too.
     pub fn hide(&self, text: &str, ips: bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
         let found =
@@ -175,12 +175,12 @@ fn hex_digits(text: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Equal digits are no address, or the broadcast address.
+/// Whether the digits differ: equal ones are no address or the broadcast address.
 fn is_mixed(digits: &str) -> bool {
     digits.chars().any(|digit| !digits.starts_with(digit))
 }
 
-/// In order. `known`: whether digits are those of an address.
+/// Finds addresses in their order. `known`: whether digits are those of an address.
 fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, AddressKind)> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {

@@ -28,7 +28,7 @@ const TRIES: usize = 3;
 
 pub struct Capture {
     pub root: Root,
-    /// Empty if nicpin cannot read the machine.
+    /// The machine as read; empty if nicpin cannot read it.
     pub machine: Machine,
     pub tree: Tree,
     /// Files and directories that this user may not read: the capture lacks them.
@@ -45,7 +45,7 @@ pub struct Capture {
 struct Changed(String);
 
 impl Capture {
-    /// From a directory or another capture.
+    /// Reads a directory or another capture.
     pub fn read(path: &Path) -> Result<Self> {
         let mut tries = (1..TRIES).map(|_| Self::read_once(path));
         tries

@@ -60,13 +60,13 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// None if the policy is not valid.
+/// Returns no drivers if the policy is not valid.
 pub fn taught_drivers(policy: &str) -> Vec<Taught> {
     Policy::parse(policy).unwrap_or_default().drivers
 }
 
-/// `names`: also those of interfaces and of the host. Returns what was changed, too, a line each, for the user and not
-/// for the capture.
+/// Also returns what was changed, a line each, for the user and not for the capture. `names`: also the names of
+/// interfaces and of the host.
 pub fn redact(
     tree: &Tree,
     root: &Root,
@@ -165,7 +165,7 @@ fn is_hardware_address(text: &str) -> bool {
     text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-/// In the answer about other tools; `None` if no site chose the script's place.
+/// Moves the script in the answer about other tools; `None` if no site chose its place.
 fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     let mut tools: OtherTools = serde_json::from_str(found).ok()?;
     let script = tools.irqbalance.as_mut()?.policy_script.as_mut()?;
@@ -206,7 +206,7 @@ struct Names {
 }
 
 impl Names {
-    /// `all`: also those of interfaces and of the host.
+    /// Collects names; `all`: also those of interfaces and of the host.
     fn collect(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
@@ -276,7 +276,7 @@ impl Names {
         }
     }
 
-    /// `None` if the policy has a pattern of names, which would match none of the replaced ones.
+    /// Returns `None` if the policy has a pattern of names, which would match none of the replaced ones.
     fn in_policy(&self, policy: &str) -> Option<String> {
         if self.interfaces.is_empty() {
             return Some(policy.to_owned());
@@ -314,7 +314,7 @@ impl Names {
         done
     }
 
-    /// In texts, but not in keys, which may have the same names.
+    /// Replaces names in texts, but not in keys, which may have the same names.
     fn in_json(&self, found: Value) -> Value {
         match found {
             Value::String(text) => {
@@ -371,7 +371,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     all.enumerate().map(other).collect()
 }
 
-/// Each with the driver of its interface, if known.
+/// Returns handlers, each with the driver of its interface, if known.
 fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
     let known = machine.interfaces.iter().flat_map(|interface| {
         let unknown = interface.unknown_vectors.iter();

@@ -122,7 +122,8 @@ impl TargetArgs {
         !self.select.selectors.is_empty()
     }
 
-    /// For a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset partitions.
+    /// Returns the arguments for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive
+    /// cpuset partitions.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();

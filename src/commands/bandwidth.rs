@@ -81,7 +81,7 @@ impl BandwidthTest {
     }
 }
 
-/// One allowed CPU of each core; isolated ones only if there are no others.
+/// Chooses one allowed CPU of each core; isolated ones only if there are no others.
 fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());

@@ -73,7 +73,7 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// One line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
+/// Makes one line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
 fn unreadable_files(refused: &[String]) -> impl Iterator<Item = String> {
     let mut kinds: BTreeMap<_, (_, usize)> = BTreeMap::new();
     for path in refused {

@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::start::{Signals, as_of_caller};
 use nicpin::root::errno_words;
 
-/// What a command has after an interrupt, and again after SIGTERM.
+/// A command has this time after an interrupt, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Returns the exit status and the wall-clock time. The command is started on a thread of its own after `bind`, whose

@@ -95,7 +95,7 @@ fn only_option(command: &Command, word: &str) -> Option<String> {
     having.exactly_one().ok()
 }
 
-/// Such as `plan --explain`.
+/// Returns the command with the option, such as `plan --explain`.
 pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
     let mut options = command.find_subcommand(name)?.get_arguments();
     let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
@@ -163,7 +163,7 @@ pub fn hide_refused(command: Command) -> Command {
     })
 }
 
-/// `None` if each option has an effect beside the others.
+/// Returns `None` if each option has an effect beside the others.
 pub fn without_effect(matches: &ArgMatches) -> Option<String> {
     let (name, matches) = matches.subcommand()?;
     let given = |id: &str| is_given(matches, id);

@@ -71,7 +71,7 @@ pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     Ok(true)
 }
 
-/// One candidate per line, for the part that bash replaces: the first of `parts`, before all words.
+/// Returns candidates, one per line, for the part that bash replaces: the first of `parts`, before all words.
 fn bash_candidates(
     defined: &Command,
     parts: Vec<OsString>,

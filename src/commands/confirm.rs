@@ -47,9 +47,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
 /// After the end of the trial, an apply on a terminal waits this long for its watcher to restore.
 const GRACE: Duration = Duration::from_secs(2);
-/// From the watcher to its apply when it has the lock; otherwise it sends the error.
+/// The watcher sends this to its apply when it has the lock; otherwise it sends the error.
 const READY: &str = "ready";
-/// From the apply to its watcher after the last write.
+/// The apply sends this to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {

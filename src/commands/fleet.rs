@@ -51,7 +51,7 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     Ok(fleet.exit())
 }
 
-/// In bytes, more than a capture takes; never touched.
+/// Bytes, more than a capture takes; never touched.
 const KEPT: usize = 16 << 20;
 
 /// This thread finds and splits the inputs, one thread for each CPU reads them.
@@ -60,7 +60,7 @@ fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     // The next capture needs the memory of the one before. Until something larger was freed, glibc returns it each
     // time, which takes a twelfth of all CPU time.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
-    // One waiting input for each worker, and no more in memory.
+    // One input waits for each worker; no more of them are in memory.
     let (give, take) = mpsc::sync_channel::<Input>(workers);
     let take = Mutex::new(take);
     let next = || {
@@ -134,7 +134,7 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     }
 }
 
-/// One host must not end the report about the others.
+/// Catches a panic: one host must not end the report about the others.
 fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
@@ -158,7 +158,7 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
     ))?)
 }
 
-/// Without the extensions of captures and JSON.
+/// Strips the extensions of captures and JSON.
 fn stem(path: &Path) -> String {
     let name = path
         .file_name()

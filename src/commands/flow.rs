@@ -79,7 +79,7 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     Ok(flows.exit())
 }
 
-/// With `--to-cpu` a single flow, from any port.
+/// With `--to-cpu` there is a single flow, from any port.
 fn parse_flows(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
     let to_cpu = args.to_cpu;
     if args.source == "-" {

@@ -55,7 +55,7 @@ impl HelpText {
     }
 }
 
-/// Without line breaks, as the screen breaks the lines itself.
+/// Joins the lines of each paragraph: the screen breaks them itself.
 pub fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     let paragraphs = text.trim_end().split("\n\n");
     paragraphs.map(|paragraph| paragraph.replace('\n', " "))

@@ -33,7 +33,7 @@ pub fn usage(text: impl Into<String>) -> UsageError {
 
 pub const CONFIG: &str = "/etc/nicpin.toml";
 
-/// For a command that writes: refuses a capture.
+/// Refuses a capture, which nothing can be written to.
 pub fn open_to_write(cli: &General) -> Result<Root> {
     let root = Root::open(&cli.root)?;
     ensure!(
@@ -58,7 +58,7 @@ pub enum Purpose {
     Write,
 }
 
-/// With the text of the policy file; `None` if there is no file.
+/// Also returns the text of the policy file; `None` if there is no file.
 pub fn read_policy(
     purpose: Purpose,
     cli: &General,
@@ -89,7 +89,7 @@ pub fn read_policy(
     Ok((policy, text))
 }
 
-/// For a command that only reads and has no policy options.
+/// Reads for a command that only reads and has no policy options.
 pub fn read_host(
     cli: &General,
     root: &Root,

@@ -69,7 +69,7 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// `-` is standard output, as without the option.
+/// Takes `-` for standard output, as without the option.
 pub fn named(file: Option<&PathBuf>) -> Option<&PathBuf> {
     file.filter(|file| *file != Path::new("-"))
 }
@@ -100,7 +100,7 @@ pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     write(path, bytes, force, None)
 }
 
-/// For other users to read, mode 0644; replaces an existing file as [`write_file`] does.
+/// Writes for other users to read, with mode 0644; replaces an existing file as [`write_file`] does.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, true, Some(Permissions::from_mode(0o644)))
 }
@@ -127,10 +127,10 @@ pub fn read_published(path: &Path) -> Option<String> {
     read.is_ok().then_some(text)
 }
 
-/// In bytes: much more than the metrics of the largest machine.
+/// Bytes: much more than the metrics of the largest machine.
 const MOST_PUBLISHED: u64 = 16 << 20;
 
-/// Neither follows a link nor waits.
+/// Neither follows a link nor waits for a FIFO.
 fn open_unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
 }
@@ -174,7 +174,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     write().inspect_err(|_| _ = remove_file(&new))
 }
 
-/// Empty in a run of the watcher, which reports the run's messages as its own.
+/// A message begins with this; it is empty in a run of the watcher, which reports the run's messages as its own.
 fn speaker() -> &'static str {
     let is_run = env::args_os()
         .nth(1)
@@ -182,12 +182,12 @@ fn speaker() -> &'static str {
     text_if(!is_run, "nicpin: ")
 }
 
-/// One line on standard error; only the message is lost if that is closed.
+/// Prints one line to standard error; only the message is lost if that is closed.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}{}", speaker(), message(text));
 }
 
-/// With the usage below it; `json`: also as JSON, without the usage.
+/// Prints the usage below the error; `json`: also prints the error as JSON, without the usage.
 pub fn say_usage(mut error: clap::Error, json: bool) {
     let said = |error: &clap::Error| error.to_string().replacen("error: ", "", 1);
     let _ = write!(io::stderr(), "{}{}", speaker(), printable(&said(&error)));
@@ -203,7 +203,7 @@ pub fn say_usage(mut error: clap::Error, json: bool) {
     }
 }
 
-/// One line on standard output, after the command's output.
+/// Prints one line to standard output, after the command's output.
 pub fn say_as_json(text: &str, exit: u8) {
     let error = ErrorDocument {
         schema: ERROR_SCHEMA,

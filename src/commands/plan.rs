@@ -131,7 +131,7 @@ pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
     }
 }
 
-/// `detailed`: [`Exit::Differs`] if apply would change something.
+/// With `detailed`, it is [`Exit::Differs`] if apply would change something.
 pub fn exit(root: &Root, plan: &Plan, given: bool, detailed: bool) -> Exit {
     let would_change = || {
         !plan.writes.is_empty() || !plan.channels.is_empty() || irqbalance::would_change(root, plan)

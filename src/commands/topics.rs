@@ -10,7 +10,7 @@ use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::{InterfaceState, StateRow};
 
 pub struct ManPage {
-    /// As `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
+    /// The word for `nicpin help` and `nicpin man`; `None` for nicpin(8).
     pub about: Option<String>,
     pub name: String,
     pub section: u8,

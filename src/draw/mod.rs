@@ -31,7 +31,7 @@ const GAP: usize = 8;
 pub struct Picture {
     /// The machine, when it was read, and its kernel's release, as far as known.
     pub origin: String,
-    /// From each queue to its CPU.
+    /// Whether each queue has a line to its CPU.
     pub lines: bool,
     title: String,
     is_map: bool,

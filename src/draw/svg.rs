@@ -41,7 +41,7 @@ const STEP: usize = 42;
 /// Further interfaces reuse the colours, with other letters.
 const COLOURS: usize = 8;
 
-/// Of two texts, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
+/// Measures two texts, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
 fn width(first: &str, size: usize, then: &str) -> usize {
     (first.chars().count() * size + then.chars().count() * 12) * 62 / 100 + 12
 }

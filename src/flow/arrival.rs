@@ -98,7 +98,7 @@ fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
 }
 
-/// On the interface, or on each port of a bond or VLAN. The card does not see what a tunnel carries.
+/// A flow arrives on the interface, or on each port of a bond or VLAN. The card does not see what a tunnel carries.
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
@@ -139,7 +139,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// For an interface whose flow facts were read ([`ReadOptions::flows`](crate::read::ReadOptions)).
+/// The flow facts of the interface must have been read ([`ReadOptions::flows`](crate::read::ReadOptions)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
     arrival.missing = choose_queue(machine, interface, &mut arrival)
@@ -428,8 +428,8 @@ fn follow_queue(
     Ok(())
 }
 
-/// As `get_rps_cpu` in `net/core/dev.c`: the hash scaled to the number of CPUs. One CPU needs no hash; 0 means no hash
-/// to the kernel, and packets stay where they are.
+/// Scales the hash to the number of CPUs, as `get_rps_cpu` in `net/core/dev.c` does. One CPU needs no hash; 0 means no
+/// hash to the kernel, and packets stay where they are.
 fn rps_cpu(
     interface: &Interface,
     arrival: &Arrival,

@@ -36,7 +36,7 @@ impl Flow {
         }
     }
 
-    /// `None` if both ends are on this machine: the packets pass no card.
+    /// Returns `None` if both ends are on this machine: the packets pass no card.
     pub fn arriving(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Option<Self> {
         let is_local = peer.ip().is_loopback()
             || local.ip() == peer.ip()
@@ -61,8 +61,8 @@ pub struct FlowError {
     expected: &'static str,
 }
 
-/// `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. Takes an interface after `%`
-/// and IPv4 in IPv6 as `ss` prints them.
+/// Parses `10.0.0.1:5201`, `[2001:db8::1]:5201`, and without a port `10.0.0.1` and `2001:db8::1`. Takes an interface
+/// after `%` and IPv4 in IPv6 as `ss` prints them.
 pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     let wrong = || FlowError {
         text: text.to_owned(),
@@ -88,9 +88,10 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     Ok((address(before).ok_or_else(wrong)?, port))
 }
 
-/// What `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown), the queues' lengths, the
-/// local and the peer's address; the rest is ignored. Lines that begin with a blank are details of the one before.
-/// Skips sockets without a peer and networks other than TCP and UDP. `None` for a connection within this machine.
+/// Parses what `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown), the queues'
+/// lengths, the local and the peer's address; the rest is ignored. Lines that begin with a blank are details of the one
+/// before. Skips sockets without a peer and networks other than TCP and UDP. `None` stands for a connection within this
+/// machine.
 pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {

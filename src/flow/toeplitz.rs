@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use crate::flow::ends::Flow;
 
-/// In the order of the specification: source and destination address, then the ports, if hashed.
+/// Returns the hashed bytes in the order of the specification: source and destination address, then the ports, if
+/// hashed.
 pub(super) fn input(flow: &Flow, with_ports: bool, transform: u8) -> Vec<u8> {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -40,7 +41,7 @@ fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
     }
 }
 
-/// For each set bit, the 32 bits of the key from the same position on, combined by XOR. `None` if the key is too short.
+/// Combines by XOR, for each set bit, the 32 bits of the key from the same position on. `None` if the key is too short.
 pub fn toeplitz(key: &[u8], input: &[u8]) -> Option<u32> {
     let window = |bit: usize| -> Option<u32> {
         let wide = key

@@ -28,7 +28,7 @@ use nicpin::report::outcome::IrqbalanceAction::{
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
 
-/// `all`: each setting. `given`: the options that decide on the plan.
+/// Shows each setting with `all`. `given`: the options that decide on the plan.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let tally = &applied.tally;
     let mut page = Page::of(given, all);
@@ -291,7 +291,7 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     format!("restored: {why}{}", with_prefix("; ", not_restored))
 }
 
-/// `why` it was restored; `again`: when the rest is tried again.
+/// Says `why` settings were restored; `again`: when the rest is tried again.
 fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");
@@ -407,7 +407,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     );
 }
 
-/// Such as `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
+/// Names files in short, such as `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files(results: &[&WriteResult]) -> String {
     let files =
         group_by_key(

@@ -213,7 +213,7 @@ fn reasons(check: &Check, page: &mut Page) {
     }
 }
 
-/// Such as `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
+/// Names a setting in short, such as `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
 fn setting(write: &Write) -> String {
     match (write.kind, write.kind.of_queue()) {
         (Vector, _) => format!("IRQ {} smp_affinity", write.number),

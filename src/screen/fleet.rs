@@ -139,10 +139,10 @@ fn hosts(many: usize) -> String {
     thousands(many) + if many == 1 { " host" } else { " hosts" }
 }
 
-/// In characters, without `all`.
+/// Characters of a list without `all`.
 const LONGEST_LIST: usize = 800;
 
-/// One line; of a long list a part, and how many names are left out.
+/// Folds names into one line; of a long list it has a part, and how many names are left out.
 fn list(names: &[&str], all: bool) -> String {
     let whole = fold(names).join(",");
     if all || whole.len() <= LONGEST_LIST {

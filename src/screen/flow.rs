@@ -32,7 +32,7 @@ pub fn flows(flows: &Flows) -> Page {
     page
 }
 
-/// Such as `queue 3, IRQ 74, CPU 9 (node 1, cache of 8-11); then RPS: CPU 10`.
+/// Says, for example, `queue 3, IRQ 74, CPU 9 (node 1, cache of 8-11); then RPS: CPU 10`.
 fn place(arrival: &Arrival) -> String {
     let taken = join_nonempty(
         ", ",

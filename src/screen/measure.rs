@@ -247,7 +247,7 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
     )
 }
 
-/// The number, and the prefix of its unit.
+/// Returns the number, and the prefix of its unit.
 fn scaled(gbit_per_second: f64) -> (String, &'static str) {
     match gbit_per_second {
         0.0 => ("0".into(), ""),
@@ -269,7 +269,7 @@ fn bits(gbit_per_second: f64) -> String {
     number + prefix
 }
 
-/// Rounded; 100% only for the whole.
+/// Rounds a share; 100% is only the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
     let least = if share < 1.0 { 99.0 } else { whole };

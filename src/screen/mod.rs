@@ -43,7 +43,7 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// In characters; also of a value in a table: the widest mask of any kernel has 2,303.
+/// Characters of a message, and of a value in a table: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
 pub(crate) const QUOTED: usize = 200;
 
@@ -94,7 +94,7 @@ fn is_unsafe(c: char) -> bool {
         )
 }
 
-/// `other` if there is no value, or its text is empty.
+/// Returns `other` if there is no value, or its text is empty.
 pub(crate) fn text_or(value: impl IntoIterator<Item: Display>, other: &str) -> String {
     let text = value.into_iter().join("");
     if text.is_empty() {
@@ -104,7 +104,7 @@ pub(crate) fn text_or(value: impl IntoIterator<Item: Display>, other: &str) -> S
     }
 }
 
-/// Empty if there is no value, or its text is empty.
+/// Returns an empty text if there is no value, or its text is empty.
 pub(crate) fn enclose(
     before: &str,
     value: impl IntoIterator<Item: Display>,
@@ -131,7 +131,7 @@ pub(crate) fn text_if(holds: bool, text: &str) -> &str {
     if holds { text } else { "" }
 }
 
-/// Such as `3 queues`, followed by `then`; empty if there are none.
+/// Says, for example, `3 queues`, followed by `then`; nothing if there are none.
 pub(crate) fn count_if_any(many: usize, what: &str, then: &str) -> String {
     enclose("", (many > 0).then(|| count(many, what)), then)
 }
@@ -168,7 +168,7 @@ impl Given {
         self.added_to(command) + &self.selectors
     }
 
-    /// Without the options that the command has already.
+    /// Leaves out options that the command has already.
     pub fn added_to(&self, command: &str) -> String {
         let options = self.options.iter().map(String::as_str);
         let others = options.filter(|option| {
@@ -184,7 +184,7 @@ pub(crate) fn unbroken(command: &str) -> String {
     command.replace(' ', "\u{a0}")
 }
 
-/// In the order in which the keys first occur.
+/// Keeps the order in which the keys first occur.
 pub(crate) fn group_by_key<K: Clone + Eq + Hash, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -205,7 +205,7 @@ pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
     group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
-/// The end of a sentence about other interfaces; empty if all can be judged.
+/// Ends a sentence about other interfaces; empty if all can be judged.
 pub(crate) fn not_judged(names: &[String]) -> String {
     let those = format!(" cannot be judged: {}", few(", ", names, false));
     enclose("; ", Some(names.len()).filter(|&many| many > 0), &those)
@@ -288,7 +288,7 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
     }
 }
 
-/// Such as `2 CPUs each`, `1 to 3 CPUs each`.
+/// Says, for example, `2 CPUs each`, `1 to 3 CPUs each`.
 pub(crate) fn sizes(sets: &[&CpuSet], what: &str) -> String {
     let ends = sets.iter().map(|set| set.len()).minmax().into_option();
     match ends.unwrap_or_default() {
@@ -297,7 +297,7 @@ pub(crate) fn sizes(sets: &[&CpuSet], what: &str) -> String {
     }
 }
 
-/// `3`, `rx 3`, `tx 3`, `rdma 3`; `?` if unknown; the role if it has none.
+/// Names a queue `3`, `rx 3`, `tx 3`, `rdma 3`; `?` if unknown, and by the role if it has none.
 pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
     if role == Role::Data {
         return "?".to_owned();
@@ -350,7 +350,7 @@ pub(crate) fn short_speed(mbps: u32) -> String {
     speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
 }
 
-/// `0`, `0.5`, `870`, `12.3k`, `4.1M`.
+/// Formats a rate as `0`, `0.5`, `870`, `12.3k`, `4.1M`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".into(),
@@ -368,7 +368,7 @@ pub(crate) fn moves(irqs: usize) -> String {
     count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
 }
 
-/// Such as ` 2 IRQs move at the next interrupt.`; empty if none does.
+/// Says, for example, ` 2 IRQs move at the next interrupt.`; nothing if none does.
 pub(crate) fn moves_later(irqs: usize) -> String {
     let moves = (irqs > 0).then(|| moves(irqs));
     enclose(" ", moves, " at the next interrupt.")
@@ -378,13 +378,13 @@ pub(crate) fn time(seconds: u64) -> String {
     text_or(date(seconds), "unknown")
 }
 
-/// In UTC; `None` from the year 10000 on, which a damaged file may contain.
+/// Formats a date in UTC; `None` from the year 10000 on, which a damaged file may contain.
 pub(crate) fn date(seconds: u64) -> Option<String> {
     let time = (seconds < YEAR_10000).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
     Some(humantime::format_rfc3339_seconds(time?).to_string())
 }
 
-/// In seconds since 1970.
+/// Seconds from 1970 to the year 10000.
 const YEAR_10000: u64 = 253_402_300_800;
 
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {

@@ -20,8 +20,8 @@ use nicpin::report::run::Watcher;
 
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 
-/// At most ten series for each interface. `last_success`: when the machine was last in the planned state, in seconds
-/// since 1970.
+/// Prints at most ten series for each interface. `last_success`: when the machine was last in the planned state, in
+/// seconds since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
     let states = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
     let state = format!(
@@ -132,7 +132,7 @@ fn gauge<'a, const N: usize>(
     family("gauge", name, help, samples)
 }
 
-/// Nothing without samples. Labels without a value are left out.
+/// Prints nothing without samples, and leaves out labels without a value.
 fn family<'a, const N: usize>(
     kind: &str,
     name: &str,
@@ -164,7 +164,7 @@ fn escape_label(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// Interfaces that are named at most; all have performance data.
+/// Interfaces that the line names at most; all have performance data.
 const MOST: usize = 8;
 
 pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
@@ -241,7 +241,7 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
     )
 }
 
-/// `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
+/// Prints `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
 fn performance_data(check: &Check, thresholds: Thresholds) -> String {
     let (warning, critical) = (
         with_prefix("", thresholds.warning),

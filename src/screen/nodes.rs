@@ -96,7 +96,7 @@ fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
     join_nonempty(", ", [&interfaces, &counts(others)])
 }
 
-/// Of four or more names with consecutive last numbers only the first and the last.
+/// Lists names; of four or more with consecutive last numbers only the first and the last.
 pub(crate) fn runs(names: &[&str]) -> String {
     let is_next = |name: &&str, next: &&str| {
         let (name, mut next) = (natural(name), natural(next));

@@ -50,7 +50,7 @@ impl Page {
         self.item("", text);
     }
 
-    /// The label, and the text with further lines indented below it; nothing if the text is empty.
+    /// Adds a label, and the text with further lines indented below it; nothing if the text is empty.
     pub fn item(&mut self, label: impl Into<String>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
@@ -64,7 +64,7 @@ impl Page {
         self.item(label, text);
     }
 
-    /// Nothing without rows. Without an indent, follows an empty line.
+    /// Adds nothing without rows. Without an indent, an empty line comes first.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
         indent: usize,

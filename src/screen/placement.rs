@@ -274,7 +274,7 @@ impl Rows<'_> {
         }
     }
 
-    /// One line for all queues with the same reason, or one for each. `none`: the word for no CPU.
+    /// Adds one line for all queues with the same reason, or one for each. `none`: the word for no CPU.
     fn add_steering<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
         for group in self.runs(&items.collect_vec(), 0) {
             let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
@@ -290,7 +290,7 @@ impl Rows<'_> {
     }
 }
 
-/// How a run follows earlier ones, which have the CPUs `taken` on `cores`.
+/// Says how a run follows earlier ones, which have the CPUs `taken` on `cores`.
 fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
     if run[0].idle {
         return "not in use".into();
@@ -316,7 +316,7 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     words.to_owned()
 }
 
-/// `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
+/// Says `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
 /// which they do.
 fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let Some(planned) = items

@@ -9,8 +9,8 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::SettingKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, SettingKind, Write};
 
-/// A line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below the unmet requests; not for a plan that
-/// changes channels.
+/// Prints a line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below the unmet requests; not for a plan
+/// that changes channels.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -122,7 +122,7 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     page
 }
 
-/// Several if they are equally near to the device's; `None` if unknown.
+/// Returns several nodes if they are equally near to the device's; `None` if the node is unknown.
 fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     let tied = interface.notes.iter().find_map(|note| match note {
         Note::NodeWithoutCpus { nearest, .. } => Some(nearest.clone()),
@@ -131,7 +131,7 @@ fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     tied.or_else(|| interface.node.map(NodeSet::single))
 }
 
-/// With the prefix `0x`, and as wide as the CPUs need.
+/// Formats a mask with the prefix `0x`, as wide as the CPUs need.
 fn mask(cpus: &CpuSet) -> String {
     let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1));
     let mask = cpus.to_mask(width);

@@ -20,7 +20,7 @@ pub(crate) fn tone(state: State) -> Tone {
     }
 }
 
-/// Empty if the state says all. `more`: with the facts that a line of `status` has in other columns.
+/// Returns an empty text if the state says all. `more`: with the facts that a line of `status` has in other columns.
 pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     match interface.state {

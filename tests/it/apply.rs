@@ -79,7 +79,7 @@ fn a_second_apply_says_which_irqs_have_yet_to_move() {
     expect("dl980.apply.txt", first + &second);
 }
 
-/// In the order of their numbers; interfaces with the same writes share a line if there are many.
+/// Interfaces are in the order of their numbers; those with the same writes share a line if there are many.
 #[test]
 fn many_interfaces_fit_one_screen() {
     let name = |at: u32| format!("eth{at}");

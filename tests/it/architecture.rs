@@ -85,7 +85,7 @@ type Files = BTreeMap<String, Vec<Named>>;
 struct Named {
     path: Vec<String>,
     line: usize,
-    /// By a `pub use` item.
+    /// Whether a `pub use` item names it.
     exported: bool,
 }
 
@@ -125,7 +125,7 @@ fn paths(tokens: TokenStream) -> Vec<Named> {
     found
 }
 
-/// As the file would name what a module within it names.
+/// Names what a module within the file names as the file would.
 fn from_above(mut named: Named) -> Named {
     if named.path[0] == "super" {
         "self".clone_into(&mut named.path[0]);
@@ -133,7 +133,7 @@ fn from_above(mut named: Named) -> Named {
     named
 }
 
-/// `pub use`, `pub(crate) use`.
+/// Whether it is `pub use` or `pub(crate) use`.
 fn is_use(after: &[TokenTree]) -> bool {
     let skip = usize::from(matches!(after.first(), Some(TokenTree::Group(_))));
     matches!(after.get(skip), Some(TokenTree::Ident(word)) if word == "use")
@@ -143,7 +143,7 @@ fn is_for_tests(attribute: Option<&TokenTree>) -> bool {
     attribute.is_some_and(|attribute| attribute.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
-/// After its braces or its semicolon.
+/// Finds the place after the braces or the semicolon of an item.
 fn after_item(tokens: &[TokenTree], from: usize) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -209,7 +209,7 @@ struct Use {
     line: usize,
 }
 
-/// Of one another, and of the standard library and other crates.
+/// Uses of one another, and of the standard library and other crates.
 fn uses(files: &Files) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut inner, mut outer) = (BTreeSet::new(), BTreeSet::new());
     for (file, named) in files {

@@ -253,7 +253,7 @@ fn what_could_not_be_determined() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// As good as planned: no difference but with `--exact`, and apply restores them once.
+/// Settings that are as good as planned are no difference but with `--exact`, and apply restores them once.
 #[test]
 fn an_equivalent_arrangement_is_no_difference() {
     let machine = applied("two-socket-mlx4");
@@ -314,7 +314,7 @@ fn many_vectors_that_are_not_understood_are_counted() {
     assert!(full.contains(&format!("{names}{all}")), "{full}");
 }
 
-/// Not what the kernel still has to move.
+/// The cause is not what the kernel still has to move.
 #[test]
 fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
     let machine = applied("two-socket-mlx4");
@@ -650,7 +650,7 @@ fn a_rule_that_matches_nothing_is_named() {
     }
 }
 
-/// Without them another plan would be compared, of other interfaces.
+/// A command without the options would compare another plan, of other interfaces.
 #[test]
 fn commands_for_more_have_the_options_that_were_given() {
     let machine = Copy::of("two-node");

@@ -526,7 +526,7 @@ fn rule_7_rdma_vectors_have_their_room_whichever_interface_is_selected() {
         let rdma = (0..3).map(|at| vector(irq + at, Role::Rdma, Some(at), &everywhere));
         host.interfaces.last_mut().unwrap().vectors.extend(rdma);
     }
-    // As an interface that is down: its queue vectors are freed, its RDMA vectors are not.
+    // eth0 is like an interface that is down: its queue vectors are freed, its RDMA vectors are not.
     let is_rdma = |vector: &nicpin::machine::Vector| vector.role == Role::Rdma;
     host.interfaces[0].vectors.retain(is_rdma);
     let (all, one) = (plan(&host), plan_with(&host, &[], &["eth1"]));

@@ -57,7 +57,7 @@ fn the_unit_has_limits_and_ends() {
         "TasksMax=",
         "UMask=0077",
         "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_NICE",
-        // For the threads that poll queues.
+        // The threads that poll queues need it.
         "SystemCallFilter=sched_setaffinity",
         "RestrictAddressFamilies=AF_NETLINK AF_UNIX",
         "SystemCallArchitectures=native",
@@ -339,7 +339,7 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     assert!(words.contains("by rule 1"), "{}", run.stdout);
 }
 
-/// Nothing is compiled before, and what can be made is made.
+/// Nothing is compiled before, and packages whose tools are there are made.
 #[test]
 fn a_build_says_first_which_tools_are_missing() {
     let tools = temporary();

@@ -113,7 +113,6 @@ fn broken_links(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// In the repository.
 fn absent_paths(page: &Page) -> Vec<String> {
     let is_absent = |path: &&str| {
         let pattern = repository().join(path);
@@ -164,7 +163,7 @@ struct Runs {
     count: usize,
 }
 
-/// By the definitions of the command line; command lines that end by themselves also run.
+/// Checks command lines by their definitions; those that end by themselves also run.
 fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
     let in_blocks = page.shell_lines().into_iter().map(|line| (line, false));
     let in_text = page.quoted_commands().into_iter().map(|line| (line, true));
@@ -406,7 +405,7 @@ fn the_reference_has_every_document_state_and_reason() {
     assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }
 
-/// Below one directory, as here: the pages, the schemas and the picture of the README.
+/// Packages have the pages, the schemas and the picture of the README below one directory, as here.
 #[test]
 fn links_work_where_packages_put_the_pages() {
     let picture = "fixtures/expected/two-socket-mlx4.svg";

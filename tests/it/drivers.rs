@@ -912,7 +912,7 @@ fn kinds_of_cores_by_pmu_and_by_capacity() {
         ]),
         ["0-1", "2-3"]
     );
-    // On neither cpu_core nor cpu_atom.
+    // These CPUs are on neither cpu_core nor cpu_atom.
     assert_eq!(
         classes(&[
             ("/sys/devices/cpu_atom/cpus", "1-2"),

@@ -160,7 +160,7 @@ fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     );
 }
 
-/// Of nic0, around the vectors that cannot be moved by the record.
+/// Plans nic0 around the vectors that cannot be moved by the record.
 fn planned_by_record(root: &Root) -> Result<(Machine, Plan), ApplyError> {
     let mut host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
     apply::Record::load(root)?.mark_unmovable(root, &mut host);
@@ -291,7 +291,7 @@ fn the_same_refusals_are_one_message() {
     );
 }
 
-/// At whichever write the failure comes.
+/// Nothing stays written, at whichever write the failure comes.
 #[test]
 fn all_or_nothing_at_every_write() {
     let machine = machine();

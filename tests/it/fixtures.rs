@@ -188,7 +188,7 @@ fn trees() -> Vec<String> {
     built.chain(CAPTURED).map(str::to_owned).collect()
 }
 
-/// Empty if the trees are the same.
+/// Returns an empty text if the trees are the same.
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
     let differ: Vec<_> = paths

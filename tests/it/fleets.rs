@@ -12,7 +12,6 @@ use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::meets;
 use crate::support::{is_full, temporary};
 
-/// Whatever the exit code.
 fn checked(machine: &Copy) -> Value {
     machine.nicpin(&["check", "--json"]).json()
 }
@@ -46,7 +45,6 @@ fn report(paths: &[&Path]) -> (Value, i32) {
     )
 }
 
-/// From standard input.
 fn streamed(args: &[&str], stream: &str) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command.arg("fleet").args(args).arg("-");

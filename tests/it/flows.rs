@@ -101,7 +101,6 @@ fn a_flow_is_followed_to_its_cpu() {
     );
 }
 
-/// With exit code 1.
 #[test]
 fn what_is_missing_is_named() {
     type Change = fn(&mut Value);
@@ -477,7 +476,7 @@ fn connections_of_ss_are_counted_by_queue_and_cpu() {
     assert!(counted.len() > 1, "{counted:?}");
 }
 
-/// As the kernel lists it.
+/// Lists the interface below others as the kernel does.
 fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
     let dir = format!("/sys/class/net/{name}");
     for lower in lowers {
@@ -487,7 +486,7 @@ fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
     machine.write(&format!("{dir}/uevent"), &format!("DEVTYPE={kind}\n"));
 }
 
-/// To the interface below a VLAN, and to each port of a bond.
+/// A VLAN is looked through to the interface below it, and a bond to each of its ports.
 #[test]
 fn bonds_and_vlans_are_looked_through() {
     let machine = machine(&reported());
@@ -541,7 +540,7 @@ fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     assert!(chooses("team0") && chooses("nic*"));
 }
 
-/// With a row for each port that a connection may arrive on.
+/// Each port that a connection may arrive on has a row.
 #[test]
 fn connections_over_a_bond_are_counted_once() {
     let mut answer = reported();
@@ -803,7 +802,7 @@ fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
     }
 }
 
-/// By the CPU that they arrive on, and by the node of their process.
+/// Connections are counted by the CPU that they arrive on, and by the node of their process.
 #[test]
 fn connections_are_measured() {
     let machine = machine(&reported());

@@ -54,7 +54,7 @@ pub fn examples(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// Without the explanation and without other programs.
+/// Returns the command line of an example without the explanation and without other programs.
 fn words(example: &str) -> Vec<String> {
     let line = &example[example
         .find("nicpin")
@@ -141,7 +141,7 @@ fn examples_run() {
             if has("--bandwidth") || !(RUN.contains(&name) || has("--dry-run")) {
                 continue;
             }
-            // Instead of below /var.
+            // Files below /var are written here instead.
             for word in words.iter_mut().filter(|word| word.starts_with("/var/")) {
                 *word = Path::new(word)
                     .file_name()

@@ -245,7 +245,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         !text.contains("it will move") && !text.contains("--irqbalance ban"),
         "{text}"
     );
-    // Also before the apply.
+    // This is reported before the apply, too.
     for args in [
         &["plan", "--irqbalance", "ignore"][..],
         &["status", "--irqbalance", "ignore", "--json"],
@@ -544,7 +544,7 @@ fn unreadable_files_of_other_tools_are_not_an_error() {
     );
 }
 
-/// If a write is refused; others' bans stay.
+/// A refused write removes these bans; others' stay.
 #[test]
 fn atomic_removes_the_bans_of_this_apply() {
     let machine = machine(611, &[9]);

@@ -29,7 +29,7 @@ fn machine(files: &[(String, String)]) -> Vec<u8> {
     compressed(&tar(&kept.chain(others).collect::<String>()))
 }
 
-/// With limits of 256 MiB of memory and 10 s of CPU time.
+/// Runs with limits of 256 MiB of memory and 10 s of CPU time.
 fn run(args: &[&str], capture: &[u8]) -> Output {
     let dir = temporary();
     let file = dir.path().join("capture");

@@ -7,7 +7,7 @@ use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use nicpin::report::interface::InterfaceState;
 
-/// Without the escapes of roff.
+/// Removes the escapes of roff.
 fn plain(page: &str) -> String {
     let marks = [
         ("\\-", "-"),

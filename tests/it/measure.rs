@@ -389,7 +389,6 @@ fn vectors_with_new_irq_numbers_are_measured() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Of a run, each JSON.
 fn lines(text: &str) -> Vec<Value> {
     meets(text);
     text.lines()

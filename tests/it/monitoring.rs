@@ -243,7 +243,7 @@ fn options_of_another_format_are_usage_errors() {
     }
 }
 
-/// In the form of the guidelines.
+/// Checks that the line has the form of the guidelines.
 fn plugin(machine: &Copy, args: &[&str]) -> (i32, String) {
     let run = machine.nicpin(&[&["check", "--format", "nagios"], args].concat());
     assert_eq!(

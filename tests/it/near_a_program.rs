@@ -70,7 +70,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ("unit:web.service", "12-15"),
         ("unit:app.slice", "12-15"),
         ("unit:other", "0-15"),
-        // On another node: no effect here.
+        // The program is on another node: no effect here.
         ("16-17", "0-15"),
     ] {
         assert_eq!(candidates_near(&machine, near), expected, "{near}");
@@ -91,7 +91,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ),
         "{text}"
     );
-    // Together with the other limits.
+    // The other limits hold, too.
     let two = planned(&machine, &["--near", "0", "--irq-cores", "2"]);
     assert_eq!(candidates(&two, "eth0"), "2-5");
     let all = planned(&machine, &["--near", "0", "--scope", "all"]);

@@ -77,7 +77,7 @@ impl Said {
     }
 }
 
-/// In the order of the states; those that do not differ are alike.
+/// Follows the order of the states; those that do not differ are alike.
 fn badness(state: InterfaceState) -> u8 {
     match state {
         InterfaceState::Unknown => 6,
@@ -289,7 +289,7 @@ fn a_card_of_which_half_is_known_is_named() {
     );
 }
 
-/// Whatever the driver and the bus.
+/// This holds whatever the driver and the bus are.
 #[test]
 fn cores_that_serve_a_card_are_not_idle() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
@@ -468,7 +468,7 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         metrics.contains("nicpin_not_judged_interfaces 2\n"),
         "{metrics}"
     );
-    // In a fleet: from each kind of document, and from the tree.
+    // A fleet shows it, too, from each kind of document and from the tree.
     let dir = crate::support::temporary();
     for (name, command) in [("a1", "plan"), ("a2", "check")] {
         let json = tree.nicpin(&[command, "--json"]).stdout;

@@ -15,7 +15,7 @@ use nicpin::machine::topology::VECTORS_OF_CPU;
 use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
 
-/// In the order of [`Case::of_plan`] and [`Case::best`].
+/// The measures, in the order of [`Case::of_plan`] and [`Case::best`].
 const MEASURES: [&str; 9] = [
     "queues outside their candidates",
     "queues on the busiest core",
@@ -28,7 +28,7 @@ const MEASURES: [&str; 9] = [
     "pairs of first queues on a core, which no measure of the plan counts",
 ];
 
-/// At most, on a machine.
+/// Most interfaces of a machine.
 const INTERFACES: usize = 3;
 
 /// Queues of an interface that are alike: its first, or the others.
@@ -52,7 +52,8 @@ struct Case {
     fixed: Vec<(usize, usize, u32)>,
 }
 
-/// For a queue of each interface: what its port can carry, shared by the queues in use of the port's functions.
+/// Returns the weight of a queue of each interface: what its port can carry, shared by the queues in use of the port's
+/// functions.
 fn weights(host: &Machine) -> Vec<u64> {
     let port = |interface: &Interface| {
         let device = &interface.device;
@@ -247,7 +248,7 @@ impl Case {
         self.host.topology.distance(node(from), node(to))
     }
 
-    /// Of each interface: its queues in even shares on its candidate cores.
+    /// Divides the queues of each interface evenly over its candidate cores.
     fn shares(&self) -> Vec<usize> {
         let interfaces = self.host.interfaces.iter().zip(&self.candidates);
         let share = |(interface, candidates): (&Interface, &CpuSet)| {
@@ -376,7 +377,7 @@ fn ways(all: usize, parts: usize) -> Vec<Vec<usize>> {
     (0..=all).flat_map(with).collect()
 }
 
-/// By at most `above` queues of each interface.
+/// Whether each interface is above its share by at most `above` queues.
 fn is_within(on: Content, shares: &[usize], above: &[usize]) -> bool {
     let most = shares.iter().zip(above).map(|(share, above)| share + above);
     on.own.iter().zip(most).all(|(own, most)| *own <= most)
@@ -637,8 +638,8 @@ fn exact(placed: &[Placed], cores: usize, most: u64) -> Option<[u64; 2]> {
     Some([load, least(&kinds, &fixed, cost, |a, b| a + b)?])
 }
 
-/// For each union of candidates, the queues and the load that must be inside, by its cores; the heaviest queue; and the
-/// pairs of as many queues in even shares.
+/// No arrangement can be below these: for each union of candidates, the queues and the load that must be inside, by its
+/// cores; the heaviest queue; and the pairs of as many queues in even shares.
 #[test]
 fn fixtures_are_at_their_lower_bounds() {
     let mut machines: Vec<(String, Machine)> = Vec::new();

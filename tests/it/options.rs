@@ -29,7 +29,7 @@ const NOT_HERE: [&str; 5] = [
     "watch",
 ];
 
-/// In the order in which they are tried: each makes a difference on some machine.
+/// Values that make a difference on some machine, in the order in which they are tried.
 const VALUES: [(&str, &[&str]); 21] = [
     ("irq-cores", &["1"]),
     ("root", &["FIXTURES/x460"]),

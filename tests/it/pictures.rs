@@ -281,7 +281,8 @@ fn nothing_is_outside_the_picture_or_overlaps() {
     }
 }
 
-/// From a queue's dot to a CPU, below the interfaces. Of more than 64 queues, each core has their number instead.
+/// A line leads from a queue's dot to a CPU, below the interfaces. Of more than 64 queues, each core has their number
+/// instead.
 #[test]
 fn lines_lead_from_queues_to_cpus_while_there_are_few() {
     for (name, svg, plan) in &*DRAWN {
@@ -333,7 +334,7 @@ fn lines_lead_from_queues_to_cpus_while_there_are_few() {
     }
 }
 
-/// In the widest font of browsers and rsvg-convert, whose letters are 0.62 of its size on average.
+/// Measured in the widest font of browsers and rsvg-convert, whose letters are 0.62 of its size on average.
 #[test]
 fn every_text_ends_within_the_picture() {
     for (name, svg, _) in &*DRAWN {
@@ -501,7 +502,7 @@ fn an_existing_picture_is_replaced_only_with_force() {
     assert_ne!(machine.read("/two-node.svg"), written);
 }
 
-/// In memory: each CPU has a place of its own.
+/// Machines of many shapes, in memory: each CPU has a place of its own.
 #[test]
 fn shapes() {
     for nodes in [1, 2, 3, 8] {

@@ -17,7 +17,6 @@ use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 const SERVICE: &str = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs";
 const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 
-/// Of a user with this id.
 fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
     let top = machine.path("/");
     let stat = format!(

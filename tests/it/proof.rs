@@ -78,7 +78,6 @@ fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
     proof.iter().find(|vector| vector.irq == irq).unwrap()
 }
 
-/// As if `apply --prove` had found this.
 fn with_proof(done: &Applied, proof: Vec<VectorProof>) -> Applied {
     Applied {
         proof: Some(proof),

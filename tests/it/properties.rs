@@ -186,7 +186,7 @@ proptest! {
         prop_assert_eq!(check.verdict, CheckState::Same, "{:?}", check.interfaces);
     }
 
-    /// On x86; vectors without room stay.
+    /// On x86, vectors without room stay.
     #[test]
     fn irqs_fit_the_vectors_of_their_cpus(host in machines(), room in vec(0_usize..5, 1..9)) {
         let mut host = host;
@@ -207,7 +207,7 @@ proptest! {
         }
     }
 
-    /// If the policy leaves them out; otherwise they are like any other.
+    /// They are only if the policy leaves them out.
     #[test]
     fn exclusive_cpus_are_planned_around_as_isolated_ones_are(host in machines(), cpus in btree_set(0_u32..128, 0..40)) {
         let exclusive = cpus.into_iter().collect::<CpuSet>().intersection(&host.topology.online);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::run::{fixture, nicpin};
 use crate::support::schema::{SCHEMAS, mistakes, resolved};
 
-/// For nicpin alone.
+/// State files, which are for nicpin alone.
 const STATE: [&str; 5] = ["irqbalance", "state", "try", "watch", "watch-paused"];
 
 #[test]
@@ -156,7 +156,7 @@ fn words(schema: &Value) -> String {
         .join(", ")
 }
 
-/// Such as `text or null`, `list of [write](#write)`.
+/// Says, for example, `text or null`, `list of [write](#write)`.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();

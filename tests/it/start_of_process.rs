@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::support::run::{Copy, Run};
 
-/// On a copy of a machine: `$1` is nicpin, `$2` the copy.
+/// Runs on a copy of a machine: `$1` is nicpin, `$2` the copy.
 fn script(machine: &Copy, script: &str) -> Command {
     let mut command = Command::new("sh");
     let nicpin = env!("CARGO_BIN_EXE_nicpin");

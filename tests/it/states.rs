@@ -70,7 +70,7 @@ fn settle(host: &mut Machine) {
     }
 }
 
-/// In two seconds: IRQ, CPU and interrupts.
+/// IRQ, CPU and interrupts in two seconds.
 fn seen(counts: &[(u32, u32, u64)]) -> Delta {
     let mut delta = Delta {
         elapsed: Duration::from_secs(2),
@@ -102,7 +102,7 @@ fn irqs(host: &Machine) -> Vec<u32> {
         .collect()
 }
 
-/// On the effective CPUs of all vectors.
+/// All vectors have interrupts, on their effective CPUs.
 fn all_arrive(host: &Machine) -> Delta {
     let vectors = host.interfaces[0].vectors.iter();
     let counts: Vec<_> = vectors
@@ -335,7 +335,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
     );
 }
 
-/// As many of the CPUs that RPS may use are as good, fewer and others are not.
+/// As many of the CPUs that RPS may use are as good; fewer or other ones are not.
 #[test]
 fn rps_of_as_many_planned_cpus_is_equivalent() {
     let mut host = machine(2, 8, 1, 4);

@@ -254,7 +254,7 @@ fn rule_6_rps_that_no_cpu_can_take_is_unmet() {
     }
 }
 
-/// Of each transmit queue of `eth0`; `-` where it is left unchanged.
+/// Returns the CPUs of each transmit queue of `eth0`; `-` where they are left unchanged.
 fn xps(plan: &Plan) -> Vec<String> {
     let queues = of(plan, "eth0").tx_queues.iter();
     let cpus = queues.map(|tx| tx.xps_cpus.as_ref());
@@ -456,7 +456,7 @@ fn rps_prefers_fast_cores() {
     host.topology.speed_classes = vec![set("4-7"), set("0-3")];
     let rps = |host: &_| rps_of(&plan(host), "eth0");
     assert_eq!(rps(&host), ["5-7"]);
-    // With too few fast cores idle, slow ones, too.
+    // If too few fast cores are idle, slow ones take packets, too.
     host.topology.speed_classes = vec![set("6-7"), set("0-5")];
     assert_eq!(rps(&host), ["1-5,7"]);
 }

@@ -56,7 +56,7 @@ fn a_taught_driver_is_planned_by_its_queues() {
     let explained = good(&machine, &["plan", "--explain", "eth2"]);
     let line = "acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy)";
     assert!(explained.contains(line), "{explained}");
-    // On another machine, from a capture.
+    // It is planned on another machine, from a capture.
     let file = machine.path("/machine.tar.gz");
     let file = file.to_str().unwrap();
     good(&machine, &["capture", "-o", file]);
@@ -87,7 +87,7 @@ fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
             "{plan}"
         );
     }
-    // From a capture, too, and for restore.
+    // A capture and restore know it, too.
     machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", "acme"));
     let before = machine.texts();
     good(&machine, &["apply", "eth2"]);

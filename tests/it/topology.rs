@@ -53,7 +53,7 @@ fn sparse_nodes_one_without_cpus() {
     assert_eq!(topology.node_of(5), Some(8));
 }
 
-/// Nothing is allocated for them.
+/// Nothing is allocated for such directories.
 #[test]
 fn directories_of_cpus_beyond_any_kernels_are_not_cpus() {
     let dir = temporary();

@@ -53,7 +53,7 @@ fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_i
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
 
-/// As kubelet makes a Secret: a directory with the sticky bit, in which links lead to the newest content.
+/// kubelet makes of a Secret a directory with the sticky bit, in which links lead to the newest content.
 #[test]
 fn a_policy_in_a_secret_of_kubernetes_is_applied() {
     let manifest = include_str!("../../dist/kubernetes/nicpin.yaml");

@@ -272,7 +272,7 @@ fn swap_names(root: &Path) {
     }
 }
 
-/// Of both devices, whatever their names are.
+/// Returns the settings of both devices, whatever their names are.
 fn by_device(machine: &Copy) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
     let settings = machine
@@ -422,7 +422,7 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
     assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
 }
 
-/// As on a host of containers: they have no device.
+/// A host of containers has so many, which have no device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {
     let machine = Copy::of("two-node");
@@ -488,7 +488,7 @@ fn files_of_killed_runs_are_removed() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let report = machine.path("/metrics.prom");
-    // Beyond the kernel's limit of process ids.
+    // This is beyond the kernel's limit of process ids.
     let (ended, runs) = (4_194_305, std::process::id());
     let left = |pid: u32| {
         [

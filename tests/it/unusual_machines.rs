@@ -32,7 +32,7 @@ fn perfect(kbps: u64) -> Score {
     }
 }
 
-/// Without the load at the speeds of ports, on which no plan depends.
+/// Removes the load at the speeds of ports, on which no plan depends.
 fn planned(score: &Score) -> Score {
     Score {
         at_speed: None,

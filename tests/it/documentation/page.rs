@@ -1,4 +1,4 @@
-//! What a page of Markdown names: links, headings, paths, tests, and the lines of its code blocks.
+//! What a page of Markdown names.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// The directories of the repository that pages name.
+/// Directories of the repository that pages name.
 const TOP: [&str; 8] = [
     "src/",
     "tests/",
@@ -21,12 +21,10 @@ const TOP: [&str; 8] = [
 ];
 
 impl Page {
-    /// A complaint about this page.
     pub fn said(&self, what: &str) -> String {
         format!("{}: {what}", super::shown(&self.path).display())
     }
 
-    /// The targets of links and pictures.
     pub fn links(&self) -> Vec<&str> {
         let ends = self.text.split("](").skip(1);
         ends.filter_map(|rest| rest.split_once(')'))
@@ -34,7 +32,7 @@ impl Page {
             .collect()
     }
 
-    /// The names of its headings in links: in lower case, with hyphens in place of blanks, without other signs.
+    /// Names headings as links do: in lower case, with hyphens in place of blanks, without other signs.
     pub fn headings(&self) -> Vec<String> {
         let titles = self.text.lines().filter(|line| line.starts_with('#'));
         titles
@@ -49,7 +47,7 @@ impl Page {
             .collect()
     }
 
-    /// Paths and patterns of paths in the repository, without those that stand for any name (`fixtures/NAME`).
+    /// Paths and patterns of paths, without those that stand for any name (`fixtures/NAME`).
     pub fn paths(&self) -> Vec<&str> {
         let words = self
             .text
@@ -65,7 +63,7 @@ impl Page {
             .collect()
     }
 
-    /// The tests that rows of tables name in backquotes, by their function.
+    /// The functions that rows of tables name in backquotes.
     pub fn tests(&self) -> Vec<&str> {
         let rows = self
             .text
@@ -81,7 +79,7 @@ impl Page {
         quoted.filter(is_name).collect()
     }
 
-    /// The texts of the fenced blocks in a language.
+    /// The fenced blocks in a language.
     pub fn blocks(&self, language: &str) -> Vec<String> {
         let mut blocks = Vec::new();
         for (number, language_of, line) in self.code() {
@@ -98,8 +96,7 @@ impl Page {
         blocks.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// The lines of indented blocks and of fenced blocks that are for a shell, and the commands of units; continued lines
-    /// as one.
+    /// Indented blocks, fenced blocks for a shell, and the commands of units; continued lines as one.
     pub fn shell_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut continues = false;
@@ -122,7 +119,6 @@ impl Page {
         lines
     }
 
-    /// Command lines in backquotes within the text.
     pub fn quoted_commands(&self) -> Vec<String> {
         let code: BTreeSet<usize> = self.code().into_iter().map(|(number, ..)| number).collect();
         let text = self

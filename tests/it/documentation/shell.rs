@@ -1,6 +1,6 @@
 //! The command lines of nicpin in a line for a shell.
 
-/// Programs that run another one, whose name stands after options of theirs.
+/// Programs that run another one, whose name follows their options.
 const RUNNERS: [&str; 14] = [
     "ssh",
     "clush",
@@ -18,7 +18,7 @@ const RUNNERS: [&str; 14] = [
     "watch",
 ];
 
-/// The arguments of each nicpin that a line starts.
+/// The arguments of each nicpin that the line starts.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
     let all = simple_commands(line);
     let of_loop = all
@@ -35,7 +35,7 @@ pub fn commands(line: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The arguments of nicpin, if a simple command starts it.
+/// Returns `None` if the simple command does not start nicpin.
 fn arguments(words: &[String]) -> Option<Vec<String>> {
     let is_before = |word: &String| {
         [
@@ -85,7 +85,7 @@ fn arguments(words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The words of each simple command of a line, without quotes, comments and the files of redirections.
+/// The words of each, without quotes, comments and the files of redirections.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let mut word: Option<String> = None;

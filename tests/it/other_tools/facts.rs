@@ -9,14 +9,12 @@ pub use nicpin::machine::{Interface, Machine, Role, Topology, Vector};
 use nicpin::policy::Policy;
 pub use nicpin::root::Root;
 
-/// A machine and its name in the table.
 pub struct Facts {
     pub name: &'static str,
     pub host: Machine,
 }
 
 impl Facts {
-    /// Reads a tree.
     pub fn read(name: &'static str, dir: &Path) -> Self {
         let host = nicpin::read::machine(
             &Root::open(dir).unwrap(),
@@ -26,7 +24,7 @@ impl Facts {
         Self { name, host }
     }
 
-    /// The interfaces for which every tool is run: those with queue vectors.
+    /// Those for which every tool is run: they have queue vectors.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.host
             .interfaces
@@ -35,22 +33,21 @@ impl Facts {
     }
 }
 
-/// A machine after a tool was run on it.
 #[derive(Clone)]
 pub struct State {
-    /// The effective CPU of each vector.
+    /// The effective CPU by vector.
     pub cpus: BTreeMap<u32, u32>,
-    /// The CPUs of each transmit queue; none if the kernel has no XPS there.
+    /// The CPUs by transmit queue; none if the kernel has no XPS there.
     pub xps: BTreeMap<(String, u32), CpuSet>,
-    /// How many receive and transmit queues each interface has.
+    /// How many receive and transmit queues, by interface.
     pub queues: BTreeMap<String, (u32, u32)>,
-    /// How many vectors the tool has given a CPU.
+    /// Vectors to which the tool has given a CPU.
     pub placed: usize,
     online: CpuSet,
 }
 
 impl State {
-    /// The machine as it was found.
+    /// Before any tool was run.
     pub fn found(facts: &Facts) -> Self {
         let vectors = facts
             .host
@@ -86,7 +83,7 @@ impl State {
         }
     }
 
-    /// The state after nicpin's plan was applied.
+    /// After nicpin's plan was applied.
     pub fn planned(facts: &Facts) -> Self {
         let mut state = Self::found(facts);
         let selection = Selection::new(&facts.host, &[], false).unwrap();
@@ -114,14 +111,13 @@ impl State {
         }
     }
 
-    /// Writes `xps_cpus`, where the kernel has it for this queue.
     pub fn put_xps(&mut self, interface: &str, queue: u32, cpus: CpuSet) {
         if let Some(mask) = self.xps.get_mut(&(interface.to_owned(), queue)) {
             *mask = cpus;
         }
     }
 
-    /// Whether a vector serves a queue that is in use.
+    /// Whether the queue of a vector is in use.
     pub fn is_active(&self, interface: &Interface, vector: &Vector) -> bool {
         let (rx, tx) = self.queues[&interface.name];
         let queues = match vector.role {

@@ -8,7 +8,7 @@ use crate::support::machine::{Card, Cpus, MachineSpec, Port, cpus};
 use crate::support::run::fixture;
 use crate::support::temporary;
 
-/// All machines, in the order of the table; the trees of the built ones stay in `$TREES`.
+/// The trees of the built machines stay in `$TREES`.
 pub fn all() -> Vec<Facts> {
     let built = [
         ("two cards on one node, siblings n and n+32", two_cards()),

@@ -1,29 +1,26 @@
-//! Measures of a state. All are computed from the machine and the state, not from nicpin's score.
+//! Measures of a state, computed from the machine and the state, not from nicpin's score.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{CpuSet, Facts, Interface, Role, State, Topology, Vector, serving};
 
-/// What is measured, in the order of the columns. The last one is not shown, it is only what a tool may pay for fewer
-/// siblings.
+/// The last one is not shown: a tool may pay it for fewer siblings.
 pub const COLUMNS: [&str; 11] = [
     "queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "control", "xps",
     "once", "per CPU",
 ];
 
-/// A value of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// A share; more is better. The whole is 0 if there is nothing to measure.
+    /// More is better. The whole is 0 if there is nothing to measure.
     Share(usize, usize),
-    /// A count of which less is better.
+    /// Less is better.
     Fewest(usize),
-    /// A count of which more is better.
+    /// More is better.
     Most(usize),
 }
 
 impl Value {
-    /// Whether this is better than another value of the same column.
     pub fn is_better(self, other: Self) -> bool {
         match (self, other) {
             (Self::Share(a, of_a), Self::Share(b, of_b)) => a * of_b > b * of_a,
@@ -45,7 +42,6 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// Measures a state, in the order of [`COLUMNS`].
 pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
     let topology = &facts.host.topology;
     let mut queues = 0;
@@ -54,7 +50,7 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
     let (mut isolated, mut control) = (0, 0);
     let isolated_cpus = topology.isolated_or_nohz();
     let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, u32)>> = BTreeMap::new();
-    // Which queues of which interfaces each core serves, and with which of its threads.
+    // The queues that each core serves, by interface, and the threads that do.
     let mut work: Vec<BTreeSet<(usize, u32)>> = vec![BTreeSet::new(); topology.cores.len()];
     let mut threads: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); topology.cores.len()];
     let (mut aligned, mut steered, mut once, mut all) = (0, 0, 0, 0);
@@ -143,8 +139,8 @@ fn overlaps(facts: &Facts, work: &[BTreeSet<(usize, u32)>]) -> usize {
         .count()
 }
 
-/// The CPUs that are an interface's own: its node's, those of the nearest node where that has none, those that its
-/// `local_cpulist` tells where the node is unknown. `None` where nothing is.
+/// Its node's CPUs, those of the nearest node if it has none, or those of `local_cpulist` if the node is unknown;
+/// `None` if nothing tells.
 fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
     let cpus_of =
         |node: &u32| Some(topology.nodes.get(node)?.cpus.clone()).filter(|cpus| !cpus.is_empty());
@@ -161,7 +157,7 @@ fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
     reported.or(only)
 }
 
-/// The L3 domains that a card's own CPUs have, without isolated CPUs.
+/// The L3 domains of the card's own CPUs, without isolated CPUs.
 fn caches_of(topology: &Topology, home: &CpuSet) -> Vec<CpuSet> {
     let usable = home.difference(&topology.isolated_or_nohz());
     let own = topology
@@ -180,7 +176,7 @@ struct Steering {
     once: usize,
 }
 
-/// `None` where the kernel steers nothing, or no vector is known to complete the queues.
+/// Returns `None` if the kernel steers nothing, or no vector is known to complete the queues.
 fn steering(topology: &Topology, interface: &Interface, state: &State) -> Option<Steering> {
     let completes =
         |v: &&Vector| matches!(v.role, Role::Tx | Role::Combined) && state.is_active(interface, v);
@@ -220,7 +216,6 @@ fn steering(topology: &Topology, interface: &Interface, state: &State) -> Option
     })
 }
 
-/// Where each CPU sits: its core, its L3 domain, its node.
 struct Seats<'a> {
     topology: &'a Topology,
     by_cpu: BTreeMap<u32, Seat>,
@@ -246,7 +241,7 @@ impl<'a> Seats<'a> {
         }
     }
 
-    /// How far one CPU is from another: itself, its core, its L3 domain, its node, then by the distance of nodes.
+    /// The same CPU, core, L3 domain or node, then by the distance of nodes.
     fn distance(&self, from: u32, to: u32) -> u32 {
         let (Some(a), Some(b)) = (self.by_cpu.get(&from), self.by_cpu.get(&to)) else {
             return u32::MAX;

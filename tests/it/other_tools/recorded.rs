@@ -24,7 +24,7 @@
 
 use super::facts::{CpuSet, Facts, State};
 
-/// The names of the tools in the order of the table, and their recordings.
+/// The tools in the order of the table, each with its recording.
 pub const TOOLS: [(&str, &str); 10] = [
     ("mlnx_affinity", include_str!("recorded/mlnx_affinity")),
     ("intel -x local", include_str!("recorded/set_irq_affinity")),
@@ -38,7 +38,7 @@ pub const TOOLS: [(&str, &str); 10] = [
     ("irqbalance", include_str!("recorded/irqbalance")),
 ];
 
-/// A machine after the writes of a recording. Panics at one that the machine has no place for.
+/// The machine after the writes of a recording. Panics if a write has no place on the machine.
 pub fn replay(recording: &str, facts: &Facts) -> State {
     let mut state = State::found(facts);
     let mut lines = recording
@@ -55,7 +55,7 @@ pub fn replay(recording: &str, facts: &Facts) -> State {
     state
 }
 
-/// `None` for a write to something that the machine does not have.
+/// Returns `None` if the machine does not have what is written to.
 fn apply(state: &mut State, write: &str) -> Option<()> {
     let (to, what) = write.split_once('=')?;
     let Some((interface, to)) = to.split_once('/') else {

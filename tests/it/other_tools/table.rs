@@ -86,13 +86,11 @@ impl Table {
             .collect()
     }
 
-    /// All machines.
     pub fn full(&self) -> String {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name).collect();
         self.of_machines(&names)
     }
 
-    /// The rows of some machines.
     pub fn of_machines(&self, names: &[&str]) -> String {
         let mut text = line("", COLUMNS.map(str::to_owned));
         for machine in self
@@ -113,8 +111,8 @@ impl Table {
         text
     }
 
-    /// For each tool: on how many machines it places something, and on how many of these nicpin is ahead of it in
-    /// each column; in parentheses, on how many the tool is.
+    /// Counts for each tool on how many machines it places vectors, on how many of these nicpin is ahead in each
+    /// column, and in parentheses on how many the tool is.
     pub fn summary(&self) -> String {
         let mut text = line("nicpin is ahead of", COLUMNS.map(str::to_owned));
         for (at, (tool, _)) in TOOLS.iter().enumerate() {
@@ -139,7 +137,7 @@ impl Table {
 }
 
 impl MachineSpec {
-    /// The cells of a tool; none where it places nothing.
+    /// Returns no cells if the tool places nothing.
     fn cells(&self, tool: usize) -> impl Iterator<Item = Cell<'_>> {
         let row = self.tools[tool].iter();
         row.flat_map(move |tool| {

@@ -7,8 +7,8 @@ use crate::support::host::{add, machine};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Channels, Machine, Role, Vector};
 
-/// Machines with one to eight nodes or none at all, with cards of every kind, with CPUs that are offline or kept free
-/// of interrupts, and with cores of several speeds.
+/// Machines with one to eight nodes or none at all, cards of every kind, CPUs that are offline or kept free of
+/// interrupts, and cores of several speeds.
 pub fn machines() -> impl Strategy<Value = Machine> {
     (bare_machines(), vec(cards(), 0..9)).prop_map(|(mut host, cards)| {
         for card in &cards {
@@ -18,12 +18,12 @@ pub fn machines() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// The same, with queues that all weigh the same: the load of the cores then decides nothing.
+/// [`machines`] with queues that all weigh the same: load decides nothing.
 pub fn machines_of_one_weight() -> impl Strategy<Value = Machine> {
     machines().prop_map(of_one_weight)
 }
 
-/// Gives every interface a port of its own, which can carry as much as it has queues.
+/// Every interface has a port of its own, which can carry as much as it has queues.
 pub fn of_one_weight(mut host: Machine) -> Machine {
     for (port, interface) in (0..).zip(&mut host.interfaces) {
         let active = interface.rx_queues.len().max(interface.tx_queues.len());
@@ -33,7 +33,7 @@ pub fn of_one_weight(mut host: Machine) -> Machine {
     host
 }
 
-/// The same with one card, all of whose queues are in use.
+/// [`machines`] with one card, all of whose queues are in use.
 pub fn machines_with_one_card() -> impl Strategy<Value = Machine> {
     (bare_machines(), 0_u32..8, 1_u32..64).prop_map(|(mut host, node, queues)| {
         add(&mut host, "eth0", Some(node), queues);
@@ -48,7 +48,7 @@ struct Card {
     pcie: u64,
     idle: u32,
     split: bool,
-    /// Channels that the device can have beyond those that it has; `None`: unknown.
+    /// Channels that the device can have in addition; `None`: unknown.
     more: Option<u32>,
     is_virtual: bool,
 }
@@ -130,7 +130,7 @@ fn bare_machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Machines of any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
+/// Any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
 pub fn large_machines() -> impl Strategy<Value = Machine> {
     let shape = (
         0_u32..33,
@@ -170,7 +170,7 @@ pub fn large_machines() -> impl Strategy<Value = Machine> {
         set_speeds(&mut host, &speeds, next(2) == 0);
         for at in 0..cards {
             let node = Some(next(nodes + 2)).filter(|&node| node <= nodes);
-            // Where all CPUs are candidates, each queue takes the planner longer.
+            // With all CPUs as candidates, each queue takes the planner longer.
             let most = if node.is_some_and(|node| node < nodes) {
                 64
             } else {
@@ -183,7 +183,7 @@ pub fn large_machines() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// Gives the cores these speeds in turn, or all cores of an L3 domain the same one; where that makes several kinds.
+/// The cores have these speeds in turn, or all cores of an L3 domain the same one, if that makes several kinds.
 fn set_speeds(host: &mut Machine, speeds: &[usize], by_domain: bool) {
     let topology = &mut host.topology;
     let mut classes = vec![CpuSet::new(); 3];
@@ -201,7 +201,6 @@ fn set_speeds(host: &mut Machine, speeds: &[usize], by_domain: bool) {
     }
 }
 
-/// Gives every CPU another number.
 fn renumber(host: &mut Machine, names: &[u32]) {
     let topology = &mut host.topology;
     let sets = topology.cores.iter_mut().chain(&mut topology.l3_domains);
@@ -212,7 +211,7 @@ fn renumber(host: &mut Machine, names: &[u32]) {
     topology.l3_domains.sort_by_key(CpuSet::first);
 }
 
-/// Takes CPUs offline, but for the last one.
+/// At least one CPU stays online.
 fn take_offline(host: &mut Machine, offline: &CpuSet) {
     let topology = &mut host.topology;
     let left = topology.online.difference(offline);

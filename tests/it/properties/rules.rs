@@ -8,11 +8,11 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::{NodeSource, Plan, PlannedInterface};
 
-/// Where the active queues of a plan are.
+/// Places of a plan's active queues.
 pub struct Placed<'a> {
     host: &'a Machine,
     plan: &'a Plan,
-    /// By core: each of its queues, with its interface (by number) and its CPU.
+    /// By core: the interface (by number) and the CPU of each of its queues.
     queues: Vec<Vec<(usize, u32)>>,
     /// By interface: the cores that have a candidate.
     candidates: Vec<Vec<usize>>,
@@ -60,8 +60,8 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// A core has its last queue from an interface that had no better core left: each one that is `better` than this
-    /// core has as many queues, of the interface's candidates.
+    /// A core has its last queue from an interface whose candidates that are `better` than this core have as many
+    /// queues.
     fn best_was_taken(&self, better: impl Fn(usize, usize) -> bool) -> Result<(), TestCaseError> {
         for (core, queues) in self
             .queues
@@ -101,7 +101,7 @@ impl<'a> Placed<'a> {
         Ok(())
     }
 
-    /// Rule 3: the core of CPU 0 has as many queues as another one that is as fast only when that is so of all.
+    /// Rule 3: before the core of CPU 0 takes a queue, every candidate core that is as fast has as many.
     pub fn cpu0_is_last(&self) -> Result<(), TestCaseError> {
         let of_cpu0 = |core: usize| self.host.topology.cores[core].contains(0);
         self.best_was_taken(|other, core| {
@@ -140,8 +140,8 @@ impl<'a> Placed<'a> {
         Ok(())
     }
 
-    /// Rule 3, where there is one card: of two L3 domains of cores of one speed, the one that has more queues for its
-    /// size has not more with one queue less, unless the cores of the other one are taken.
+    /// Rule 3, with one card: of two L3 domains with cores of one speed, neither has more queues for its size with one
+    /// less, unless the cores of the other one are taken.
     pub fn spread_over_l3(&self) -> Result<(), TestCaseError> {
         let topology = &self.host.topology;
         for candidates in &self.candidates {
@@ -172,7 +172,7 @@ impl<'a> Placed<'a> {
         Ok(())
     }
 
-    /// A domain whose candidate cores are of one speed.
+    /// Returns `None` if the candidate cores of the domain are of several speeds.
     fn domain(&self, cpus: &CpuSet, candidates: &[usize]) -> Option<Domain> {
         let topology = &self.host.topology;
         let cores: Vec<usize> = candidates
@@ -205,20 +205,19 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// What an L3 domain has taken.
 #[derive(Debug)]
 struct Domain {
     speed: usize,
     node: Option<u32>,
-    /// Its CPUs.
+    /// Number of CPUs.
     size: usize,
     queues: usize,
-    /// Queues on its fullest candidate core, and on its emptiest but for the one of CPU 0.
+    /// Queues on the fullest candidate core, and on the emptiest but for that of CPU 0.
     most: usize,
     least: usize,
 }
 
-/// The CPU of each active queue.
+/// The CPU by queue, of active ones.
 fn active(interface: &PlannedInterface) -> BTreeMap<u32, u32> {
     let active = interface
         .vectors
@@ -234,7 +233,7 @@ fn active(interface: &PlannedInterface) -> BTreeMap<u32, u32> {
         .collect()
 }
 
-/// All of rules 3 and 4 but for the L3 domains, which several cards fill together.
+/// Rules 3 and 4, without L3 domains, which several cards fill together.
 pub fn placed_by_the_rules(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let placed = Placed::new(host, plan);
     placed.even()?;
@@ -304,7 +303,7 @@ pub fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
 
 /// Rule 6: every online CPU sends on exactly one queue.
 pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
-    // With one CPU it has nothing to divide, and stays.
+    // With one CPU, XPS has nothing to divide.
     let interfaces = plan.interfaces.iter();
     let interfaces = interfaces.filter(|_| host.topology.possible > 1);
     for interface in interfaces.filter(|interface| interface.tx_queues.len() > 1) {
@@ -322,8 +321,8 @@ pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Rule 6: RPS parts free candidate cores among the receive queues of an interface that can have no more; two CPUs or
-/// more each, no core on which a queue of any interface lands, and that of CPU 0 only where it is the only one.
+/// Rule 6: RPS divides free candidate cores among the receive queues of an interface that can have no more: two CPUs or
+/// more each, no core with a queue of any interface, and that of CPU 0 only if it is the only one.
 pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let mut taken = CpuSet::new();
     for cpu in plan
@@ -355,7 +354,7 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             .map(|rx| rx.rps_cpus.as_ref().unwrap());
         for cpus in rps.filter(|cpus| !cpus.is_empty()) {
             prop_assert!(cpus.is_subset(&planned.candidates), "{cpus}");
-            // A single queue has others' cores where too few are idle.
+            // A single queue shares cores if too few are idle.
             if cpus.intersects(&taken) {
                 let own = active(planned)
                     .into_values()
@@ -373,7 +372,7 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             }
             prop_assert!((2..=8).contains(&cpus.len()), "{cpus}");
             prop_assert_eq!(on_cores(cpus).len(), cpus.len());
-            // What is shared goes to queues for which there is nothing else.
+            // CPUs are shared if nothing else is left for a queue.
             for other in sets.iter().filter(|other| other.intersects(cpus)) {
                 prop_assert!(cpus.len() == 2 || other.len() == 2, "{cpus} {other}");
             }

@@ -8,7 +8,6 @@ use flate2::read::GzDecoder;
 use super::run::{Run, nicpin};
 use crate::support::{is_full, temporary};
 
-/// A capture in a directory of its own.
 pub struct Captured {
     pub dir: tempfile::TempDir,
     pub run: Run,
@@ -42,7 +41,7 @@ impl Captured {
         std::fs::read(self.file()).unwrap()
     }
 
-    /// The uncompressed archive: names, targets and texts.
+    /// Names, targets and texts, uncompressed.
     pub fn text(&self) -> String {
         let mut bytes = Vec::new();
         GzDecoder::new(self.bytes().as_slice())
@@ -51,7 +50,6 @@ impl Captured {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Unpacks it with tar(1).
     pub fn unpack(&self) -> PathBuf {
         let to = self.dir.path().join("unpacked");
         tar::Archive::new(GzDecoder::new(self.bytes().as_slice()))
@@ -72,14 +70,14 @@ pub fn plan(root: &Path, format: &str) -> String {
     run.stdout
 }
 
-/// The plans are the same but for the name of the host, which a capture does not have.
+/// A capture does not have the name of the host.
 pub fn assert_same_plans(machine: &Path, other: &Path) {
     let nameless = |plan: String| -> String {
         plan.split_inclusive('\n')
             .filter(|line| !line.starts_with("    \"name\""))
             .collect()
     };
-    // In the fast tier the format that has most.
+    // The fast tier tries only JSON, which has most.
     let formats = if is_full() { 3 } else { 1 };
     for format in ["json", "table", "sh"].into_iter().take(formats) {
         let (planned, expected) = (

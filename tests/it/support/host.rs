@@ -13,7 +13,7 @@ pub fn set(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
 }
 
-/// As [`MachineSpec::even`], with IRQs of other devices.
+/// [`MachineSpec::even`] with IRQs of other devices.
 pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
     Machine {
         without_irqs: false,
@@ -26,8 +26,7 @@ pub fn mask(host: &Machine, cpus: &CpuSet) -> MaskFile {
     MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
 }
 
-/// An interface of ixgbe with `queues` combined queues; the affinity of its vectors is all CPUs, the effective CPU the
-/// first.
+/// ixgbe with `queues` combined queues; the affinity of its vectors is all CPUs, the effective CPU the first.
 pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Interface {
     let at = u32::try_from(host.interfaces.len()).unwrap();
     let online: Vec<u32> = host.topology.online.iter().collect();
@@ -49,7 +48,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
         ..MachineSpec::new(&["0"])
     };
     let mut interface = spec.read().interfaces.remove(0);
-    // Those of the spec, which has no nodes of the machine.
+    // The spec has other nodes.
     interface.device.local_cpus = None;
     interface
 }
@@ -70,7 +69,6 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
     }
 }
 
-/// Adds an interface as [`card`].
 pub fn add(host: &mut Machine, name: &str, node: Option<u32>, queues: u32) {
     let card = card(host, name, node, queues);
     host.interfaces.push(card);
@@ -80,7 +78,6 @@ pub fn plan(host: &Machine) -> Plan {
     plan_with(host, &[], &[])
 }
 
-/// Plans with options of the command line, by key and value.
 pub fn plan_with(host: &Machine, options: &[(&str, &str)], selectors: &[&str]) -> Plan {
     let policy = Policy {
         options: Settings::of(options.iter().copied()).unwrap(),
@@ -91,13 +88,12 @@ pub fn plan_with(host: &Machine, options: &[(&str, &str)], selectors: &[&str]) -
     nicpin::plan::plan(host, &policy, &selection)
 }
 
-/// Plans by a policy file.
 pub fn plan_by(host: &Machine, policy: &str) -> Plan {
     let selection = Selection::new(host, &[], false).unwrap();
     nicpin::plan::plan(host, &Policy::parse(policy).unwrap(), &selection)
 }
 
-/// What an apply reads and plans, with options of the command line.
+/// Reads and plans as an apply does.
 pub fn read_and_plan(
     root: &Root,
     options: &[(&str, &str)],
@@ -115,12 +111,12 @@ pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
         .unwrap()
 }
 
-/// The planned CPU of each queue vector, as text; `-` where a vector is left unchanged.
+/// Returns the CPUs of each queue vector; `-` if they are left unchanged.
 pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
     cpus_of(interface, |role| role != Role::Control)
 }
 
-/// The same of the vectors of some roles.
+/// Returns the CPUs of the vectors of some roles, as [`cpus`].
 pub fn cpus_of(interface: &PlannedInterface, is_role: impl Fn(Role) -> bool) -> Vec<String> {
     let vectors = interface
         .vectors
@@ -139,7 +135,6 @@ pub fn codes(interface: &PlannedInterface) -> Vec<&'static str> {
         .collect()
 }
 
-/// Combined channels: as many now, and at most.
 pub fn combined(now: u32, most: u32) -> Channels {
     Channels {
         max_combined: most,
@@ -148,17 +143,16 @@ pub fn combined(now: u32, most: u32) -> Channels {
     }
 }
 
-/// The command of the first note that has one.
+/// Returns the command of the first note that has one.
 pub fn fix(interface: &PlannedInterface) -> Option<String> {
     interface.notes.iter().find_map(fix_of)
 }
 
-/// What a note advises.
 pub fn fix_of(note: &Note) -> Option<String> {
     note.advice().map(|advice| advice.text)
 }
 
-/// The RPS CPUs of an interface's receive queues; `-`: left unchanged.
+/// Returns the CPUs of each receive queue; `-` if they are left unchanged.
 pub fn rps_of(plan: &Plan, name: &str) -> Vec<String> {
     of(plan, name)
         .rx_queues

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::machine::{Card, Kernel, MachineSpec};
 
 impl MachineSpec {
-    /// `/proc/interrupts`: the cards' rows among a few that every machine has.
+    /// The cards' rows among a few that every machine has.
     pub fn interrupts(&self) -> String {
         let width = self.irq_digits;
         let mut text = " ".repeat(width + 8);
@@ -73,7 +73,7 @@ impl MachineSpec {
         format!("{irq:>width$}: {counts}{chip}  {action}")
     }
 
-    /// The text before the name of the handler: the chip and the hardware IRQ.
+    /// The text before the handler's name.
     fn chip_of(&self, card: &Card, entry: u32) -> String {
         let remapped = if self.remapping { "IR-" } else { "" };
         if !card.msi {

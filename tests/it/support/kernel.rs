@@ -1,4 +1,4 @@
-//! What only system calls do: a thread without openat2(2), POSIX ACLs, and signals.
+//! System calls of tests: a thread without openat2(2), POSIX ACLs, and signals.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-/// Runs it in a thread where openat2(2) fails with this errno.
+/// Runs in a thread where openat2(2) fails with this errno.
 pub fn without_openat2<T: Send>(errno: Errno, run: impl FnOnce() -> T + Send) -> T {
     let confined = || {
         let statement = |code: u32, jt, k| libc::sock_filter {
@@ -53,7 +53,7 @@ pub fn without_openat2<T: Send>(errno: Errno, run: impl FnOnce() -> T + Send) ->
     std::thread::scope(|scope| scope.spawn(confined).join().unwrap())
 }
 
-/// Lets a user write a file whose group may write it, by a POSIX ACL.
+/// Lets a user write a file that its group may write, by a POSIX ACL.
 pub fn let_write(path: &Path, user: u32) -> io::Result<()> {
     let entries = [
         (0x01, 7, u32::MAX),
@@ -84,8 +84,8 @@ pub fn let_write(path: &Path, user: u32) -> io::Result<()> {
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
-/// Lets signals reach the programs that are started from now on, whatever the caller of the tests ignored (nohup ignores
-/// SIGHUP, a shell's `&` SIGINT).
+/// Programs that are started from now on get signals, whatever the caller of the tests ignored: nohup ignores SIGHUP, a
+/// shell's `&` SIGINT.
 pub fn default_signals() {
     for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         // SAFETY: no handler is set that could run.

@@ -1,7 +1,7 @@
-//! What a machine is, as a value that tests can build and change.
+//! A machine as a value that tests can build and change.
 //!
-//! CPU lists and masks are made here a second time on purpose: a mistake in `nicpin::cpuset` must not agree
-//! with itself.
+//! CPU lists and masks are made here a second time on purpose: a mistake in `nicpin::cpuset` must not agree with
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -17,37 +17,35 @@ pub type Cpus = Vec<u32>;
 pub struct MachineSpec {
     /// Format of `/proc/interrupts`.
     pub kernel: Kernel,
-    /// Whether an IOMMU remaps interrupts: chip names begin with `IR-`.
+    /// An IOMMU remaps interrupts: chip names begin with `IR-`.
     pub remapping: bool,
     /// Width of the first column of `/proc/interrupts`: 3, or more with `nr_irqs` above 1000.
     pub irq_digits: usize,
-    /// `nr_cpu_ids`: one more than the highest CPU that could ever be there.
+    /// `nr_cpu_ids`: one more than the highest possible CPU.
     pub possible: u32,
-    /// Number of bits in printed masks; `possible`, on some old kernels more.
+    /// Bits of printed masks: `possible`, on some old kernels more.
     pub mask_bits: u32,
-    /// Online CPUs.
     pub online: Cpus,
     /// `isolcpus=`.
     pub isolated: Cpus,
     /// `nohz_full=`; `None` for a kernel without it, empty if not set.
     pub nohz_full: Option<Cpus>,
-    /// Sibling sets; each CPU is in exactly one.
+    /// Each CPU is in exactly one.
     pub cores: Vec<Cpus>,
     /// L3 domains; empty if the machine reports none.
     pub l3: Vec<Cpus>,
     /// NUMA nodes; none for a kernel without NUMA.
     pub nodes: Vec<Node>,
-    /// Network cards.
     pub cards: Vec<Card>,
-    /// Bonds, VLANs and bridges, each with the interfaces directly below it.
+    /// Each with the interfaces directly below it.
     pub stacked: Vec<(String, Vec<String>)>,
-    /// `rps_sock_flow_entries`, where the kernel has it.
+    /// `rps_sock_flow_entries`; `None`: the kernel does not have it.
     pub flow_entries: Option<u32>,
-    /// Whether there is `/sys/kernel/irq` (Linux 4.9 and later), which is preferred to `/proc/interrupts`.
+    /// Whether there is `/sys/kernel/irq` (Linux 4.9 and later), which nicpin prefers to `/proc/interrupts`.
     pub irq_files: bool,
 }
 
-/// Which kernel prints `/proc/interrupts`.
+/// The format of `/proc/interrupts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kernel {
     /// `   IO-APIC-level  eth0`, and summary rows without a description.
@@ -58,31 +56,29 @@ pub enum Kernel {
     V4_2,
     /// 6.2 to 6.13: `  PCI-MSIX-0000:31:00.0   1-edge      eth0`.
     V6_2,
-    /// 6.14 on: the same with one blank before the chip.
+    /// 6.14 on: as before, with one blank before the chip.
     V6_14,
 }
 
-/// A NUMA node.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// N of `nodeN`.
     pub id: u32,
     /// CPUs, online or not; empty for a node with memory only.
     pub cpus: Cpus,
     /// Distances to all nodes, in their order.
     pub distances: Vec<u32>,
-    /// Memory in KiB; `None`: the tree has no file.
+    /// KiB; `None`: the tree has no file.
     pub memory: Option<u64>,
 }
 
-/// A PCI function that is a network card.
+/// A PCI function.
 #[derive(Debug, Clone)]
 pub struct Card {
-    /// The name of its driver in sysfs.
+    /// The name of the driver in sysfs.
     pub driver: String,
-    /// Its address: `0000:82:00.0`.
+    /// The PCI address, such as `0000:82:00.0`.
     pub address: String,
-    /// The path of its parent below `/sys/devices`: `pci0000:80/0000:80:02.0`.
+    /// The path below `/sys/devices`, such as `pci0000:80/0000:80:02.0`.
     pub parent: String,
     /// `numa_node`; -1 if the firmware does not report it.
     pub node: i32,
@@ -90,32 +86,28 @@ pub struct Card {
     pub local_cpus: Option<Cpus>,
     /// `max_link_speed` and `max_link_width`; `None` for a card that is not PCI Express.
     pub max_link: Option<(String, u32)>,
-    /// The address of the physical function, for a virtual one on the same bridge.
+    /// The physical function's address, for a virtual one on the same bridge.
     pub physical: Option<String>,
     /// N of the `virtioN` between the function and its interface.
     pub virtio: Option<u32>,
-    /// Whether it has MSI-X vectors; otherwise one line of an I/O APIC.
+    /// MSI-X vectors; otherwise one line of an I/O APIC.
     pub msi: bool,
-    /// Its interfaces, by port.
     pub ports: Vec<Port>,
-    /// Its vectors.
     pub vectors: Vec<Vector>,
 }
 
-/// An interface.
 #[derive(Debug, Clone)]
 pub struct Port {
-    /// Its name.
     pub name: String,
     /// `operstate`; anything but `down` has the interface's `IFF_UP` set.
     pub state: String,
-    /// `speed` in Mbit/s, -1 if the driver does not report it; `None` if the file cannot be read.
+    /// Mbit/s, -1 if the driver does not report it; `None` if the file cannot be read.
     pub speed: Option<i32>,
     /// `rps_cpus` of each receive queue.
     pub rx: Vec<Cpus>,
     /// `xps_cpus` of each transmit queue.
     pub tx: Vec<Cpus>,
-    /// Whether the kernel has RPS and XPS.
+    /// The kernel has RPS and XPS.
     pub steering: bool,
     /// ethtool's recorded answer; `None`: absent.
     pub channels: Option<Channels>,
@@ -123,12 +115,10 @@ pub struct Port {
     pub netlink: String,
 }
 
-/// An IRQ of a card.
 #[derive(Debug, Clone)]
 pub struct Vector {
-    /// Its number.
     pub irq: u32,
-    /// The name of its handler; empty for one that is allocated and not requested.
+    /// The name of the handler; empty if the vector is allocated and not requested.
     pub action: String,
     /// Its MSI-X entry, or the pin of the I/O APIC.
     pub entry: u32,
@@ -141,8 +131,8 @@ pub struct Vector {
 }
 
 impl MachineSpec {
-    /// A machine of nodes with these CPU lists, all CPUs online, no SMT, one L3 cache per node, distance 10 from a
-    /// node to itself and 20 to any other, and a recent kernel.
+    /// Nodes with these CPU lists: all CPUs online, no SMT, one L3 cache per node, distance 10 from a node to itself
+    /// and 20 to any other, and a recent kernel.
     pub fn new(nodes: &[&str]) -> Self {
         let cpu_lists: Vec<Cpus> = nodes.iter().map(|list| cpus(list)).collect();
         let mut online = cpu_lists.concat();
@@ -179,8 +169,8 @@ impl MachineSpec {
         machine
     }
 
-    /// A machine of `nodes` nodes with `cores` cores each and `threads` threads per core; the first threads of all cores
-    /// are numbered before the second ones; one L3 domain per `per_l3` cores of a node.
+    /// Makes `nodes` nodes of `cores` cores with `threads` threads each; all first threads are numbered before the
+    /// second ones; an L3 domain has `per_l3` cores.
     pub fn even(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Self {
         let total = nodes * cores;
         let cpus_of = |node: u32| {
@@ -199,7 +189,7 @@ impl MachineSpec {
         machine
     }
 
-    /// The CPUs that a rule gives the same key, as groups: `|cpu| cpu / 2` for siblings next to each other.
+    /// CPUs with the same key are a group: `|cpu| cpu / 2` for siblings next to each other.
     pub fn groups(&self, key: impl Fn(u32) -> u32) -> Vec<Cpus> {
         let mut groups: BTreeMap<u32, Cpus> = BTreeMap::new();
         for &cpu in &self.online {
@@ -208,7 +198,7 @@ impl MachineSpec {
         groups.into_values().collect()
     }
 
-    /// Sets the distances between nodes by a rule on their ids.
+    /// Sets the distance from one node to another by their ids.
     pub fn set_distances(&mut self, rule: impl Fn(u32, u32) -> u32) {
         let ids: Vec<u32> = self.nodes.iter().map(|node| node.id).collect();
         for node in &mut self.nodes {
@@ -218,7 +208,7 @@ impl MachineSpec {
 }
 
 impl Card {
-    /// A PCI Express function with MSI-X, without interfaces and vectors.
+    /// PCI Express with MSI-X, without interfaces and vectors.
     pub fn new(
         driver: &str,
         parent: &str,
@@ -242,7 +232,6 @@ impl Card {
         }
     }
 
-    /// Adds an interface.
     #[must_use]
     pub fn port(mut self, port: Port) -> Self {
         self.ports.push(port);
@@ -283,7 +272,7 @@ impl Card {
 }
 
 impl Port {
-    /// An interface that is up, with RPS and XPS there and off.
+    /// Makes an interface that is up, with RPS and XPS off.
     pub fn new(name: &str, speed: i32, rx: usize, tx: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -297,7 +286,7 @@ impl Port {
         }
     }
 
-    /// Sets the answer of netlink: queues by direction and number, each with its IRQ; one NAPI instance per IRQ.
+    /// Queues by direction and number, each with its IRQ; one NAPI instance per IRQ.
     #[must_use]
     pub fn netlink(mut self, queues: &[(&str, u32, u32)]) -> Self {
         let mut irqs: Vec<u32> = queues.iter().map(|&(_, _, irq)| irq).collect();
@@ -316,14 +305,13 @@ impl Port {
         self
     }
 
-    /// Sets the CPUs of each transmit queue.
     #[must_use]
     pub fn xps(mut self, tx: impl IntoIterator<Item = Cpus>) -> Self {
         self.tx = tx.into_iter().collect();
         self
     }
 
-    /// Sets the answer of ethtool: maximum and current channels, as receive, transmit, other, combined.
+    /// Sets ethtool's answer: receive, transmit, other, combined.
     #[must_use]
     pub fn channels(mut self, max: [u32; 4], now: [u32; 4]) -> Self {
         self.channels = Some(channels(max, now));
@@ -338,7 +326,7 @@ pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> MachineSpec {
     machine
 }
 
-/// A card on node 0 of [`two_nodes`], its vectors from an IRQ on.
+/// Puts a card on node 0 of [`two_nodes`], with vectors from an IRQ on.
 pub fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
     let (parent, address) = ("pci0000:00/0000:00:02.0", "0000:82:00.0");
     Card::new(driver, parent, address, 0, "8.0 GT/s PCIe", 8)
@@ -346,7 +334,7 @@ pub fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
         .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
 }
 
-/// Maximum and current channels, as receive, transmit, other, combined.
+/// The numbers are of receive, transmit, other and combined channels.
 pub fn channels(max: [u32; 4], now: [u32; 4]) -> Channels {
     let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (max, now);
     Channels {
@@ -361,7 +349,7 @@ pub fn channels(max: [u32; 4], now: [u32; 4]) -> Channels {
     }
 }
 
-/// The CPUs of a list such as `0-7,64`; none of an empty one.
+/// Parses a list such as `0-7,64`, or an empty one.
 pub fn cpus(text: &str) -> Cpus {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -373,7 +361,7 @@ pub fn cpus(text: &str) -> Cpus {
         .collect()
 }
 
-/// The kernel's list form (`%*pbl`) of ascending CPUs.
+/// Prints ascending CPUs as the kernel does (`%*pbl`).
 pub fn list(cpus: &[u32]) -> String {
     let runs = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [only] => only.to_string(),
@@ -382,7 +370,7 @@ pub fn list(cpus: &[u32]) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
-/// The kernel's mask form (`%*pb`) in this many bits.
+/// Prints a mask of this many bits as the kernel does (`%*pb`).
 pub fn mask(cpus: &[u32], bits: u32) -> String {
     let group = |group: u32| {
         let bit = |cpu: &u32| {

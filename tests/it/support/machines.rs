@@ -1,10 +1,10 @@
-//! The machines of `fixtures/` that are built from facts.
+//! The machines of `fixtures/` that are built.
 
 use std::ops::Range;
 
 use super::machine::{Card, Cpus, Kernel, MachineSpec, Port, cpus};
 
-/// Each machine with the name of its directory.
+/// Each machine has the name of its directory.
 pub fn all() -> Vec<(&'static str, MachineSpec)> {
     vec![
         ("dl980", dl980()),
@@ -374,7 +374,7 @@ pub fn server() -> MachineSpec {
     machine
 }
 
-/// `eth0-TxRx-0`, `eth0-TxRx-1` and so on.
+/// Makes names such as `eth0-TxRx-0`, `eth0-TxRx-1`.
 fn numbered(before: &str, numbers: Range<u32>, after: &str) -> Vec<String> {
     numbers
         .map(|number| format!("{before}{number}{after}"))

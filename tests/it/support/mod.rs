@@ -1,4 +1,4 @@
-//! What the tests share: machines as values, and directory trees.
+//! Parts that the tests share: machines as values, and directory trees.
 
 // `tests/it`, `tests/this_machine` and the benchmark use their parts of this.
 #![allow(
@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use tempfile::TempDir;
 
-/// Whether the whole of each grid is tried, as `.ci/full` wants it, not only the cases that find the most.
+/// `.ci/full` tries the whole of each grid, other runs the cases that find the most.
 pub fn is_full() -> bool {
     std::env::var_os("NICPIN_FULL").is_some()
 }
 
-/// A directory that is removed with the value: in memory, where a copy of a machine takes a tenth of the time, if there is
-/// room for many and programs may be started from there.
+/// The directory is removed with the value. It is in memory, where a copy of a machine takes a tenth of the time, if
+/// there is room for many and programs may be started from there.
 pub fn temporary() -> TempDir {
     let memory = "/dev/shm";
     let is_fit = statvfs(memory).is_ok_and(|of| {
@@ -49,7 +49,7 @@ pub fn temporary() -> TempDir {
     tempfile::tempdir_in(place).unwrap()
 }
 
-/// Waits until it is so, and fails after a minute.
+/// Fails after a minute.
 pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -58,7 +58,7 @@ pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// How often a property is tried. The seed is always the same (`.cargo/config.toml`), but in `.ci/full`.
+/// The seed is always the same (`.cargo/config.toml`), but in `.ci/full`.
 pub fn cases(few: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases: if is_full() { 10 * few } else { few },

@@ -22,7 +22,6 @@ use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
-/// The shipped machines.
 pub const FIXTURES: [&str; 7] = [
     "two-socket-mlx4",
     "x460",
@@ -33,7 +32,6 @@ pub const FIXTURES: [&str; 7] = [
     "wide",
 ];
 
-/// Output and exit code of a run of the binary.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -41,7 +39,6 @@ pub struct Run {
     pub stderr: String,
 }
 
-/// A path below `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")
@@ -57,7 +54,6 @@ pub fn expect(name: &str, got: String) {
     );
 }
 
-/// Runs the binary.
 pub fn nicpin(args: &[&str]) -> Run {
     Run::of(Command::new(env!("CARGO_BIN_EXE_nicpin")).args(args))
 }
@@ -72,17 +68,15 @@ impl Run {
         run
     }
 
-    /// The document that it has printed.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The output with each run of blanks and line ends as one blank.
+    /// Each run of blanks and line ends is one blank.
     pub fn words(&self) -> String {
         self.stdout.split_whitespace().join(" ")
     }
 
-    /// What a process has printed, and its exit code.
     pub fn ended(output: Output) -> Self {
         Self {
             code: output
@@ -95,7 +89,7 @@ impl Run {
     }
 }
 
-/// A machine as a tree that can be written to.
+/// A machine as a tree that tests may write to.
 pub struct Copy {
     dir: tempfile::TempDir,
     /// Made at its first use.
@@ -125,28 +119,25 @@ impl Copy {
         self.dir.path()
     }
 
-    /// What nicpin reads of the machine.
     pub fn host(&self) -> Machine {
         let root = Root::open(self.dir()).unwrap();
         nicpin::read::machine(&root, ReadOptions::default()).unwrap()
     }
 
-    /// The plan without options.
     pub fn plan(&self, selectors: &[&str]) -> Plan {
         super::host::plan_with(&self.host(), &[], selectors)
     }
 
-    /// Writes a file of one or more lines, and the directories above it. The last line is ended here.
+    /// Writes one or more lines, the last of which is ended here, and makes the directories above.
     pub fn put(&self, path: &str, text: &str) {
         super::tree::put(self.dir(), path, text);
     }
 
-    /// Makes a link, and the directories above it.
+    /// Also makes the directories above.
     pub fn link(&self, path: &str, target: &str) {
         super::tree::link(self.dir(), path, target);
     }
 
-    /// Makes a directory, and those above it.
     pub fn make_dir(&self, path: &str) {
         super::tree::make_dir(self.dir(), path);
     }
@@ -158,7 +149,7 @@ impl Copy {
         Self::at(dir)
     }
 
-    /// A machine with a policy file that keeps CPU 5 free.
+    /// two-node with a policy file that keeps CPU 5 free.
     pub fn with_policy(mode: u32) -> Self {
         let machine = Self::of("two-node");
         machine.put("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"");
@@ -167,7 +158,7 @@ impl Copy {
         machine
     }
 
-    /// The run fails with one line that has all of these, and no file of the machine changes.
+    /// Asserts that the run fails with one line that has all of these, and changes no file.
     pub fn fails(&self, args: &[&str], code: i32, has: &[&str]) {
         let before = self.snapshot();
         let run = self.nicpin(args);
@@ -193,13 +184,11 @@ impl Copy {
         assert_eq!(self.snapshot(), before, "{args:?}");
     }
 
-    /// Runs the binary with this machine as its root.
     pub fn nicpin(&self, args: &[&str]) -> Run {
         let root = self.dir.path().to_str().unwrap();
         nicpin(&[args, &["--root", root]].concat())
     }
 
-    /// What the binary prints on a terminal of this width.
     pub fn nicpin_on_terminal(&self, args: &[&str], columns: u16) -> String {
         let size = nix::pty::Winsize {
             ws_row: 50,
@@ -242,12 +231,10 @@ impl Copy {
         std::fs::write(self.path(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
-    /// As [`settle`].
     pub fn settle(&self) {
         settle(&self.path("/"));
     }
 
-    /// Exchanges the CPUs of two IRQs.
     pub fn exchange(&self, irqs: [u32; 2]) {
         for file in ["smp_affinity", "effective_affinity_list"] {
             let [one, other] = irqs.map(|irq| format!("/proc/irq/{irq}/{file}"));
@@ -271,7 +258,6 @@ impl Copy {
         std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Makes the whole tree readable and writable for all users.
     pub fn open_to_all(&self) {
         self.set_mode("/", 0o777);
         for (path, entry) in self.snapshot() {
@@ -306,7 +292,7 @@ impl Copy {
         }
     }
 
-    /// Adds rows to `/proc/interrupts` of handlers with these names, and their files.
+    /// Adds rows to `/proc/interrupts`, and the files of the IRQs.
     pub fn interrupts(&self, first: u32, chip: &str, actions: &[&str]) {
         let mut text = super::tree::read(self.dir(), "proc/interrupts");
         for (irq, action) in (first..).zip(actions) {
@@ -332,7 +318,7 @@ impl Copy {
         }
     }
 
-    /// The error line of the program if it cannot plan a selector.
+    /// Asserts that the selector cannot be planned; returns the line of the error.
     pub fn refuses(&self, selector: &str) -> String {
         let run = self.nicpin(&["plan", selector]);
         assert_eq!(
@@ -342,7 +328,6 @@ impl Copy {
             run.stderr
         );
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-        // With --if-present the same is a note.
         let run_if = self.nicpin(&["plan", "--if-present", selector]);
         assert_eq!(run_if.code, 0, "{}", run_if.stderr);
         assert!(
@@ -353,7 +338,7 @@ impl Copy {
         run.stderr
     }
 
-    /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
+    /// Runs as `nobody` if the tests run as root.
     pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
         let (_, binary) = self.binary.get_or_init(copied_binary);
         let mut command = Command::new(binary);
@@ -364,7 +349,7 @@ impl Copy {
         Run::of(&mut command)
     }
 
-    /// The machine, while the kernel refuses some accesses with this errno.
+    /// The kernel refuses some accesses with this errno.
     pub fn refusing(
         &self,
         errno: Errno,
@@ -380,7 +365,7 @@ impl Copy {
         Root::open_with_faults(self.dir(), answer).unwrap()
     }
 
-    /// The machine, while the kernel refuses to write some files.
+    /// The kernel refuses to write some files.
     pub fn refusing_writes(
         &self,
         errno: Errno,
@@ -391,12 +376,12 @@ impl Copy {
         })
     }
 
-    /// Permission bits of a file.
+    /// Permission bits.
     pub fn mode(&self, path: &str) -> u32 {
         std::fs::metadata(self.path(path)).unwrap().mode() & 0o7777
     }
 
-    /// Gives a vector of a device another IRQ, as a driver does that allocates its vectors anew.
+    /// Does what a driver does that allocates its vectors anew.
     pub fn renumber(&self, device: &str, from: u32, to: u32) {
         for directory in ["/proc/irq", &format!("{device}/msi_irqs")] {
             let irq = |irq: u32| self.path(directory).join(irq.to_string());
@@ -407,22 +392,21 @@ impl Copy {
         self.write("/proc/interrupts", &text.replace(&row(from), &row(to)));
     }
 
-    /// The text of every file and the target of every link, by path, without nicpin's state files.
+    /// Every file and link by path, without nicpin's state files.
     pub fn snapshot(&self) -> BTreeMap<String, Entry> {
         let mut entries = super::tree::entries(self.dir.path());
         entries.retain(|path, _| !path.starts_with("/run/"));
         entries
     }
 
-    /// The same as texts, without the newline at the end of a file, which a write to a tree does not have.
+    /// [`Copy::snapshot`] without the newline at the end of a file, which a write to a tree does not have.
     pub fn texts(&self) -> BTreeMap<String, String> {
         let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
         self.snapshot().into_iter().map(text).collect()
     }
 }
 
-/// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build
-/// directory.
+/// The user nobody may have no access to the build directory.
 pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     let dir = temporary();
     let binary = dir.path().join("nicpin");
@@ -438,12 +422,11 @@ pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     (dir, binary)
 }
 
-/// Whether the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
+/// Asserts exit code 0; returns the output, each run of blanks as one.
 pub fn good(machine: &Copy, args: &[&str]) -> String {
     let run = machine.nicpin(args);
     assert_eq!(
@@ -455,8 +438,8 @@ pub fn good(machine: &Copy, args: &[&str]) -> String {
     run.words()
 }
 
-/// Runs the test of this name, its modules included, in a process of its own, for what a process shares: requests to
-/// stop, the memory in use. Whether this is that process.
+/// Serves tests of what a process shares: requests to stop, the memory in use. `test` has its modules. Returns whether
+/// this is the process of its own.
 pub fn in_its_own_process(test: &str) -> bool {
     const ALONE: &str = "NICPIN_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

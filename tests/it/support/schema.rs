@@ -1,5 +1,5 @@
-//! Holds JSON documents against their schemas in `docs/schema/`, strictly: for users a document may have further keys and
-//! words, in tests it has what the schema lists. Of JSON Schema it knows the words that those files use.
+//! Holds JSON documents against their schemas in `docs/schema/`, strictly: users may meet further keys and words, tests
+//! only those that the schema lists. Of JSON Schema it knows the words that those files use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Formatter};
@@ -11,7 +11,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// The files of `docs/schema/` by name, without `.json`.
+/// Schemas by name, without `.json`.
 pub static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let pattern = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema/*.json");
     let files = glob::glob(pattern.to_str().unwrap()).unwrap();
@@ -27,7 +27,7 @@ pub static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     files.map(|path| schema(&path.unwrap())).collect()
 });
 
-/// What is wrong with the documents in an output, if it is JSON of nicpin's: `/interfaces/0: unknown key "nod"`.
+/// Finds mistakes such as `/interfaces/0: unknown key "nod"`; none if the output is no JSON of nicpin.
 pub fn mistakes(output: &str) -> Vec<String> {
     if !output.starts_with('{') {
         return Vec::new();
@@ -42,7 +42,7 @@ pub fn mistakes(output: &str) -> Vec<String> {
     }
 }
 
-/// A value with each key once: where there are several, readers differ in which they take.
+/// Keys that occur twice are an error: readers differ in which they take.
 struct Once(Value);
 
 impl<'de> Deserialize<'de> for Once {
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
     }
 }
 
-/// Fails where a document in an output does not meet its schema.
+/// Each document of the output meets its schema.
 pub fn meets(output: &str) {
     let found = mistakes(output);
     assert!(found.is_empty(), "{found:#?}\n{output}");
@@ -124,7 +124,7 @@ fn of_document(document: &Value) -> Vec<String> {
     check.mistakes
 }
 
-/// The schema that a reference in `file` names, and its file.
+/// A reference in `file`: the schema, and the file that it is in.
 pub fn resolved<'a>(file: &'a str, reference: &'a str) -> Option<(&'a str, &'static Value)> {
     let (other, pointer) = reference.split_once('#')?;
     let file = other.strip_suffix(".json").unwrap_or(file);
@@ -137,7 +137,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Checks a value, and that an object has no other keys than those that the schema lists.
+    /// An object has no keys beside those that the schema lists.
     fn value(&mut self, schema: &Value, value: &Value, at: &str) {
         let known = self.part(schema, value, at);
         for key in value.as_object().into_iter().flat_map(Map::keys) {
@@ -153,7 +153,7 @@ impl Check<'_> {
             .push(format!("docs/schema/{file}.json: {at}: {what}"));
     }
 
-    /// Checks a value by one of the schemas that it has to meet, and gives the keys that this one knows.
+    /// Checks one of the schemas that the value has to meet; returns the keys that it knows.
     fn part(&mut self, schema: &Value, value: &Value, at: &str) -> BTreeSet<String> {
         let mut known = BTreeSet::new();
         for (word, wanted) in schema.as_object().unwrap() {

@@ -1,5 +1,5 @@
-//! A machine as the files that nicpin reads and no others, in the kernel's formats: a tree on disk for the program, and
-//! what nicpin reads of one in memory for the planner.
+//! A machine as the files that nicpin reads and no others, in the kernel's formats: a tree on disk for the program, or
+//! in memory for the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,12 +11,12 @@ use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 use nicpin::root::tree::{Entry, Tree, TreeFile};
 
-/// The entries of a tree by path, without a `/` before it.
+/// Files by path, without a `/` before it.
 #[derive(Default)]
 struct Files(BTreeMap<String, Entry>);
 
 impl Files {
-    /// Adds a file of one or more lines. The last line is ended here.
+    /// Adds one or more lines, the last of which is ended here.
     fn put(&mut self, path: &str, text: &str) {
         let text = format!("{text}\n").into();
         let file = TreeFile { mode: 0o644, text };
@@ -35,7 +35,6 @@ impl Files {
 }
 
 impl MachineSpec {
-    /// Writes the machine below a directory.
     pub fn write(&self, dir: &Path) {
         for (path, entry) in self.files().0 {
             match entry {
@@ -46,7 +45,6 @@ impl MachineSpec {
         }
     }
 
-    /// What nicpin reads of the machine.
     pub fn read(&self) -> Machine {
         let mut tree = Tree::default();
         for (path, entry) in self.files().0 {
@@ -310,19 +308,17 @@ impl MachineSpec {
 }
 
 impl Card {
-    /// The PCI function's directory.
     fn path(&self) -> String {
         format!("sys/devices/{}/{}", self.parent, self.address)
     }
 
-    /// The target of the interface's `device`: the function, or the virtio device below it.
+    /// The target of `device`: the function, or the virtio device below it.
     fn device_path(&self) -> String {
         self.virtio
             .map_or_else(|| self.path(), |n| format!("{}/virtio{n}", self.path()))
     }
 }
 
-/// As many steps up.
 fn up(steps: usize) -> String {
     "../".repeat(steps)
 }

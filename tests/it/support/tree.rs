@@ -10,16 +10,13 @@ use std::path::{Path, PathBuf};
 
 use nicpin::cpuset::CpuSet;
 
-/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A file and what it holds.
     File(String),
-    /// A link and its target.
     Link(PathBuf),
 }
 
-/// Writes a file of one or more lines, and the directories above it. The last line is ended here.
+/// Writes one or more lines, the last of which is ended here, and makes the directories above.
 pub fn put(dir: &Path, path: &str, text: &str) {
     let path = place(dir, path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -27,19 +24,18 @@ pub fn put(dir: &Path, path: &str, text: &str) {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Makes a link, and the directories above it.
+/// Also makes the directories above.
 pub fn link(dir: &Path, path: &str, target: &str) {
     let path = place(dir, path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     symlink(target, &path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Makes a directory, and those above it.
 pub fn make_dir(dir: &Path, path: &str) {
     fs::create_dir_all(place(dir, path)).unwrap();
 }
 
-/// Moves each IRQ whose affinity is one CPU there, as the kernel does at its next interrupt.
+/// Each IRQ whose affinity is one CPU moves there, as in the kernel at its next interrupt.
 pub fn settle(dir: &Path) {
     for irq in fs::read_dir(dir.join("proc/irq")).unwrap() {
         let [affinity, effective] = ["smp_affinity", "effective_affinity_list"]
@@ -53,7 +49,7 @@ pub fn settle(dir: &Path) {
     }
 }
 
-/// What a file holds, without the end of its last line.
+/// Reads a file without the end of its last line.
 pub fn read(dir: &Path, path: &str) -> String {
     let path = place(dir, path);
     let text =
@@ -61,7 +57,7 @@ pub fn read(dir: &Path, path: &str) -> String {
     text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }
 
-/// Every file and link of a tree by its path from the top, which begins with `/`. None where there is no tree.
+/// Files and links by path from the top, which begins with `/`; none if there is no tree.
 pub fn entries(dir: &Path) -> BTreeMap<String, Entry> {
     let mut found = BTreeMap::new();
     if dir.is_dir() {
@@ -70,7 +66,7 @@ pub fn entries(dir: &Path) -> BTreeMap<String, Entry> {
     found
 }
 
-/// A tree as a compressed archive; the same bytes for the same tree.
+/// The same tree gives the same bytes.
 pub fn pack(dir: &Path) -> Vec<u8> {
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
         Vec::new(),
@@ -97,7 +93,6 @@ pub fn pack(dir: &Path) -> Vec<u8> {
     archive.into_inner().unwrap().finish().unwrap()
 }
 
-/// Unpacks an archive of [`pack`].
 pub fn unpack(archive: &Path, dir: &Path) {
     let file =
         fs::File::open(archive).unwrap_or_else(|error| panic!("{}: {error}", archive.display()));
@@ -106,7 +101,7 @@ pub fn unpack(archive: &Path, dir: &Path) {
         .unwrap();
 }
 
-/// Copies a tree, links as links.
+/// Links stay links.
 pub fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for (name, kind) in listed(from) {
@@ -121,12 +116,12 @@ pub fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// The names in a directory, sorted.
+/// Lists names, sorted.
 pub fn names(dir: &Path) -> Vec<String> {
     listed(dir).into_iter().map(|(name, _)| name).collect()
 }
 
-/// The names in a directory, sorted, with what each is. A link is a link.
+/// Lists names with their types, sorted. A link is a link.
 fn listed(dir: &Path) -> Vec<(String, FileType)> {
     let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut listed: Vec<_> = entries
@@ -153,7 +148,7 @@ fn collect(dir: &Path, above: &str, found: &mut BTreeMap<String, Entry>) {
     }
 }
 
-/// A path of the machine below the tree's top, with or without its leading `/`.
+/// Takes a path with or without a leading `/`.
 fn place(dir: &Path, path: &str) -> PathBuf {
     dir.join(path.trim_start_matches('/'))
 }

@@ -9,10 +9,9 @@ use nix::unistd::Pid;
 use super::run::Copy;
 use super::wait_until;
 
-/// Waits until the watcher has ended.
 pub fn watched_to_the_end(machine: &Copy) {
     let file = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
-    // The value unlocks it at once. By closing alone, a process that another test starts just now would still have it.
+    // Unlocked at once: after a mere close, a process that another test has just started would still hold the lock.
     drop(Flock::lock(file, FlockArg::LockExclusive).unwrap());
 }
 
@@ -27,19 +26,17 @@ pub fn waits_for_the_lock(machine: &Copy, process: u32) {
     wait_until("waiting for the lock", is_open);
 }
 
-/// Waits for the end of a process that is not a child of the tests.
+/// The process is no child of the tests.
 pub fn ended(process: Pid) {
     let stat = format!("/proc/{process}/stat");
     let has_ended = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
     wait_until("at its end", has_ended);
 }
 
-/// The watcher, while it runs.
 pub fn watcher(machine: &Copy) -> Pid {
     Pid::from_raw(machine.read("/run/nicpin/try.lock").trim().parse().unwrap())
 }
 
-/// Kills the watcher, and waits for its end.
 pub fn kill_watcher(machine: &Copy) {
     kill(watcher(machine), Signal::SIGKILL).unwrap();
     watched_to_the_end(machine);

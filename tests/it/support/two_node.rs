@@ -1,4 +1,4 @@
-//! A machine on which apply writes every kind of file, and what is done with it.
+//! two-node with a file of every kind that apply writes, and what is done with it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use nicpin::plan::Plan;
 use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 
-/// A machine on which apply writes every kind of file.
+/// two-node with a file of every kind that apply writes.
 pub fn machine() -> Copy {
     let machine = Copy::of("two-node");
     machine.put("/proc/sys/net/core/rps_sock_flow_entries", "0");
@@ -51,7 +51,7 @@ pub fn state(machine: &Copy) -> Option<String> {
     std::fs::read_to_string(machine.path("/run/nicpin/state.json")).ok()
 }
 
-/// Restores the settings, and compares them and the record with those before the first apply.
+/// Also compares settings and record with those before the first apply.
 pub fn restored(machine: &Copy, before: &BTreeMap<String, String>, what: &str) {
     let root = Root::open(&at(machine)).unwrap();
     let undone = apply::restore(&root, Options::default().wait).unwrap();
