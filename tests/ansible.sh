@@ -67,12 +67,12 @@ cat >"$WORK/play.yml" <<END
       diff: false
       no_log: true
 END
-# play OPTIONS...: one word for each tree: changed, ok or failed
+# play OPTIONS...: prints one word for each tree: changed, ok or failed
 play() {
   ansible-playbook --inventory "$WORK/inventory" "$@" "$WORK/play.yml" >"$WORK/out" 2>&1 || { cat "$WORK/out"; return; }
   for tree in "${TREES[@]}"; do returned "$tree" "'failed' if r.get('failed') else 'changed' if r['changed'] else 'ok'"; done | xargs
 }
-# returned TREE EXPRESSION: of what the module returned for it
+# returned TREE EXPRESSION: prints an expression about `r`, what the module returned
 returned() { python3 -c "import json; r = json.load(open('$WORK/$1.json')); print($2)"; }
 
 equal "check mode" "changed changed ok changed" "$(play --check --diff)"

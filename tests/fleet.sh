@@ -22,16 +22,16 @@ fail() {
   exit 1
 }
 
-# value EXPRESSION FILE: of a report in JSON, which is `f`
+# value EXPRESSION FILE: prints an expression about `f`, a report in JSON
 value() { python3 -c 'import json, sys; f = json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$@"; }
 
 echo "== 200 trees by clush"
-# The trees share their files. What differs in a tree is a file of its own.
+# The trees share their files, except those that differ.
 cp -a fixtures/two-node "$dir/planned"
 "$nicpin" apply -q --root "$dir/planned"
 mkdir "$dir/trees"
 for host in $(seq 200); do cp -al "$dir/planned" "$dir/trees/h$host"; done
-# own HOST PATH TEXT: gives a tree a file of its own
+# own HOST PATH TEXT: the tree of HOST gets a file of its own
 own() {
   mkdir -p "$(dirname "$dir/trees/$1$2")"
   rm -f "$dir/trees/$1$2"
@@ -72,7 +72,7 @@ grep -q '^nicpin: h200: ' "$dir/fleet.err" || fail "the host that cannot be chec
 grep '^2 hosts, ' "$dir/fleet.txt"
 
 echo "== 10,000 hosts"
-# Twelve classes, hosts of each in four states.
+# Hosts of twelve classes, in four states
 python3 - "$dir" "$nicpin" <<'END'
 import copy, json, random, subprocess, sys
 dir, nicpin = sys.argv[1:]
@@ -103,7 +103,7 @@ for format in table json; do
   read -r few _ _ <<<"$(used "$nicpin" fleet --format "$format" "$dir/few")"
   read -r many time _ <<<"$(used "$nicpin" fleet --format "$format" "$dir/stream")"
   echo "$format: 100 hosts $few KiB; 10,000 hosts $many KiB in $time ms"
-  # Of a host only the name stays, once to count it and once in the report: some 150 bytes.
+  # Only a host's name stays, once to count it and once in the report: some 150 bytes.
   [ $((many - few)) -le 2048 ] || fail "10,000 hosts take $many KiB, 100 hosts $few KiB"
   [ "$time" -lt $((10000 * slower)) ] || fail "10,000 hosts take $time ms"
 done
@@ -112,8 +112,9 @@ echo "== 1,000 captures, beside gunzip"
 mkdir "$dir/captures"
 "$nicpin" capture --root fixtures/dl980 -o "$dir/captures/h1.tar.gz" 2>/dev/null
 for host in $(seq 2 1000); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
-# By turns, and the least of three: of CPU time, because something else may run. A thread for each CPU reads archives, plans
-# and checks. Beside gunzip on the same CPUs, 1.1 to 1.6 times its CPU time was measured as the host was idle or busy.
+# By turns, and the least of three CPU times, because something else may run. A thread for each CPU reads archives,
+# plans and checks; this was measured to take 1.1 to 1.6 times the CPU time of gunzip on the same CPUs, as the host was
+# idle or busy.
 least_gunzip=999999 least=999999
 for _ in 1 2 3; do
   read -r _ _ cpu <<<"$(used sh -c 'exec gunzip -c "$@" >/dev/null' - "$dir/captures/"*.tar.gz)"

@@ -34,7 +34,7 @@ while read -r what expected; do
   fi
 done <"$EXPECTED"
 
-# A file takes four: it is opened, asked what it is, read and closed.
+# Four calls for a file: open, stat, read, close
 "$BENCH" tree 256 4 4 64 "$WORK/machine"
 strace -f -o "$WORK/calls" "${BENCH%/deps/*}/nicpin" --root "$WORK/machine" plan >/dev/null
 calls=$(wc -l <"$WORK/calls")

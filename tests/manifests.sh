@@ -51,7 +51,7 @@ for typo in 's/permissions/permission/' 's/content:/contents:/' 's/\[apt-get,/[{
   rejects "cloud-config with $typo" cloud_init "$WORK/typo.yaml"
 done
 
-# What they run and write works with this nicpin.
+# Commands and files of the manifests work with this nicpin.
 "$CACHE/bin/python" - "$WORK" <<'END'
 import sys, yaml
 pod = yaml.safe_load(open("dist/kubernetes/nicpin.yaml"))["spec"]["template"]["spec"]

@@ -36,7 +36,7 @@ refuses() {
   echo "refused, as it should be: $what"
 }
 
-# metrics ROOT [OPTION...]: the metrics of a machine, which may differ from its plan
+# metrics ROOT [OPTION...]: of a machine that may differ from its plan
 metrics() {
   local root=$1 status=0
   shift
@@ -70,14 +70,14 @@ sed 's/nicpin_interface_state >= 7/nicpin_interface_state >>= 7/' dist/prometheu
 refuses "a rule with a syntax error" promtool check rules "$dir/wrong/nicpin.rules.yml"
 sed 's/nicpin_interface_state >= 7/nicpin_interface_state >= 11/' dist/prometheus/nicpin.rules.yml >"$dir/wrong/nicpin.rules.yml"
 refuses "a rule that never fires" promtool test rules "$dir/wrong/nicpin.rules.test.yml"
-# Each metric in the rules is one that nicpin prints; that of contended vectors is the watcher's.
+# nicpin prints each metric of the rules; that of contended vectors is the watcher's.
 grep -o 'nicpin_[a-z_]*' dist/prometheus/nicpin.rules.yml | sort -u | while read -r metric; do
   grep -q "^${metric}[{ ]" "$dir/planned.prom" || [ "$metric" = nicpin_interface_contended_vectors ] ||
     fail "the rules use $metric, which nicpin does not print"
 done
 
 echo "== promtool on the dashboard"
-# queries FILE: the queries of a dashboard as rules
+# queries FILE: prints the queries of a dashboard as rules
 queries() {
   python3 - "$1" <<'END'
 import json, sys
@@ -119,7 +119,7 @@ scrape
 refuses "a file with a bad escape" grep -x 'node_textfile_scrape_error 0' "$dir/scraped"
 
 echo "== 1,000 rewrites under a reader"
-# reads FILE: reads the file again and again until $dir/done exists; counts files and halves
+# reads FILE: again and again until $dir/done exists; counts files and halves
 reads() {
   local file=$1 lines seen=0 half=0
   while [ ! -e "$dir/done" ]; do
@@ -148,7 +148,7 @@ if [ "$half" != 0 ] || [ "$seen" -lt 100 ]; then fail "a reader saw $half halves
 [ "$(stat -c %a "$file")" = 644 ] || fail "the mode of the file is $(stat -c %a "$file")"
 [ "$(stat -c %i "$file")" != "$inode" ] || fail "the file was not replaced"
 [ "$(find "$dir/textfile" -type f | wc -l)" = 1 ] || fail "temporary files are left: $(ls "$dir/textfile")"
-# A writer that does not rename is noticed.
+# The reader notices a writer that does not rename.
 rm "$dir/done"
 cp "$file" "$dir/copy"
 reads "$dir/copy" &

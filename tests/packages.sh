@@ -93,13 +93,13 @@ at_least_forty() { [ "$(wc -l <"$WORK/crates")" -ge 40 ]; }
 holds "they are at least 40" at_least_forty
 
 echo "--- lintian"
-# As root it would only warn that it is.
+# Root would only get a warning.
 holds "no errors, and no warnings but those that the package explains" \
   lintian --no-cfg --allow-root --profile debian --fail-on error,warning "$DEB"
 lintian --no-cfg --allow-root --profile debian --show-overrides "$DEB"
 
 echo "--- the rpm in a root of its own, by dnf"
-# A shell, which a package provides, and a systemctl that writes down what it is asked.
+# A shell, which a package provides, and a systemctl that records what it is asked
 ROOT=$WORK/root
 mkdir -p "$ROOT"/{bin,dev,usr/bin,run/systemd/system,run/nicpin}
 : >"$ROOT/dev/null"
@@ -144,7 +144,7 @@ equal "files that are left" "" "$(cd "$ROOT" && find . -not -type d)"
 equal "directories with its name" "" "$(cd "$ROOT" && find . -name '*nicpin*')"
 
 echo "--- the crate"
-# Its dependencies are those of the debug build, so that only nicpin is compiled.
+# With the dependencies of the debug build, so that only nicpin is compiled
 cargo package --list --allow-dirty --locked >"$WORK/packed"
 equal "files of the crate that are not sources, and not of use" "" \
   "$(grep -vE '^(src|docs|examples)/|^dist/|^(Cargo\.(toml|toml\.orig|lock)|LICENSE|[A-Z]+\.md|\.cargo_vcs_info\.json)$' "$WORK/packed")"

@@ -25,12 +25,12 @@ OUT=${CARGO_TARGET_DIR:-$PWD/target}/release-test
 . tests/checks.sh
 
 echo "--- two releases"
-# Of what is committed: a clone has no changes.
+# Clones have only what is committed.
 git clone --quiet . "$WORK/one"
 git clone --quiet . "$WORK/another place"
 (cd "$WORK/one" && CARGO_TARGET_DIR=$WORK/target dist/release --target x86_64-unknown-linux-gnu --out "$OUT")
 rm -rf "$WORK/target"
-# For all tools that start no compiler, which hangs with faketime and asks for no time, it is two days later.
+# It is two days later for all tools that start no compiler, which hangs with faketime and asks for no time.
 mkdir "$WORK/later"
 for tool in install touch gzip tar rpmbuild dpkg-deb git; do
   printf '#!/bin/sh\nexec faketime -f +2d %s "$@"\n' "$(command -v $tool)" >"$WORK/later/$tool"
@@ -62,7 +62,7 @@ if [ "$(cat "$CACHE/.done" 2>/dev/null)" != "$PACKAGES" ]; then
   mmdebstrap --quiet --variant=minbase --include=$PACKAGES trixie "$CACHE/root"
   echo "$PACKAGES" >"$CACHE/.done"
 fi
-# The commands of CONTRIBUTING.md, as they stand there.
+# Taken from CONTRIBUTING.md, as they stand there
 commands=$(sed -n '/^## Build/,/^## /s/^    \([^#]*[^# ]\).*/\1/p' CONTRIBUTING.md)
 equal "commands of CONTRIBUTING.md" 3 "$(wc -l <<<"$commands")"
 readme=$(sed -n 's/^    \(cargo .*\)/\1/p' README.md | head -n 2)

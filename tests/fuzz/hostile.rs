@@ -1,5 +1,5 @@
-//! Whole machines made by somebody who wants nicpin to fail: a shipped machine with extreme numbers, deep paths, links
-//! that run in circles, odd files, and strange characters in every text that is printed. Each command that reads is run.
+//! Whole machines that are made to break nicpin: a shipped machine with extreme numbers, deep paths, links that run in
+//! circles, odd files, and strange characters in every text that is printed. Each command that reads is run.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -39,7 +39,7 @@ const NUMBERS: [&str; 18] = [
     "18446744073709551615",
 ];
 
-/// Texts; a line that begins with FAKE is not to be printed as one.
+/// A line that begins with FAKE must not be printed as one.
 const STRANGE: [&str; 16] = [
     "",
     "\u{1b}[2J\u{9b}31m",
@@ -59,7 +59,7 @@ const STRANGE: [&str; 16] = [
     "\u{10ffff}\u{e0041}\u{feff}",
 ];
 
-/// Files that the machines do not all have.
+/// Not all machines have these files.
 const FILES: [&str; 22] = [
     "/proc/stat",
     "/proc/softirqs",
@@ -85,12 +85,11 @@ const FILES: [&str; 22] = [
     "/sys/class/net/veth1/uevent",
 ];
 
-/// Changes that follow each other double a text each time, and copy it six hundred times: the most bytes of one that
-/// grows, and of one that is copied.
+/// Repeated changes double a text each time, and copy it six hundred times: the most bytes of a text that grows, and of
+/// one that is copied.
 const LONGEST: usize = 1 << 20;
 const LONGEST_COPIED: usize = 1 << 14;
 
-/// What is done with each machine.
 const COMMANDS: [&[&str]; 17] = [
     &["status", "--all", "--seconds", "0"],
     &["status", "--format", "json"],
@@ -129,7 +128,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["capture", "--force", "--redact-names", "-o"],
 ];
 
-/// As [`COMMANDS`], with less of what they share.
+/// [`COMMANDS`] with less of what they share.
 const EACH_ONCE: [&[&str]; 5] = [
     &["status", "-v", "--seconds", "0"],
     &["check", "--format", "json"],
@@ -138,10 +137,10 @@ const EACH_ONCE: [&[&str]; 5] = [
     &["capture", "--force", "-o"],
 ];
 
-/// A kind of damage, and what it makes of the text of a file: none is a directory in its place.
+/// A kind of damage, and what it makes of a file's text: `None` is a directory in its place.
 type Damage = (&'static str, fn(&[u8]) -> Option<Vec<u8>>);
 
-/// What happens to a file of a machine whose disk, copy or maker is bad.
+/// Damages of a bad disk, copy or author.
 const DAMAGES: [Damage; 11] = [
     ("empty", |_| Some(Vec::new())),
     ("huge number", |text| {
@@ -167,9 +166,9 @@ const DAMAGES: [Damage; 11] = [
     ("a link to itself", |_| Some(b"->.".to_vec())),
 ];
 
-/// Each file of each machine with each damage, in an order that the seed gives, and again with other commands: so many at
-/// least, and until the CPU time is over. How many there are, and how many were run. Each with some commands: all of them
-/// are run in turn.
+/// Tries each file of each machine with each damage, in an order that the seed gives, and again with other commands: at
+/// least so many, and until the CPU time is over. All commands are run in turn, a few on each. Returns how many cases
+/// there are, and how many were run.
 pub(crate) fn damaged_files(seed: u64, least: usize, time: Duration) -> (usize, usize) {
     let trees = seeds::machines()
         .into_iter()
@@ -230,7 +229,6 @@ fn damage_file(machine: &mut BTreeMap<String, Vec<u8>>, path: &str, (what, damag
     }
 }
 
-/// What is left of the input.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -242,7 +240,6 @@ impl<'a> Bytes<'a> {
         usize::from(*first)
     }
 
-    /// A number below a limit.
     fn below(&mut self, limit: usize) -> usize {
         (if limit > 256 {
             self.next() << 8 | self.next()
@@ -263,7 +260,6 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The text with one of its numbers replaced.
 fn renumbered(text: &str, which: usize, number: &str) -> String {
     let is_start = |at: &usize| {
         text.as_bytes()[*at].is_ascii_digit()
@@ -279,7 +275,7 @@ fn renumbered(text: &str, which: usize, number: &str) -> String {
     format!("{}{number}{}", &text[..start], &text[end..])
 }
 
-/// The files and links of a machine by path; a link's text begins with `->`.
+/// By path; a link's text begins with `->`.
 fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
     let bases = [
         seeds::SMALL_MACHINE,
@@ -296,7 +292,6 @@ fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
     machine
 }
 
-/// The files and links of a machine in text.
 fn in_files(text: &str) -> BTreeMap<String, Vec<u8>> {
     let mut machine = BTreeMap::new();
     for line in text.lines() {
@@ -312,7 +307,7 @@ fn in_files(text: &str) -> BTreeMap<String, Vec<u8>> {
     machine
 }
 
-/// Runs each command on small machines, of which each has an extreme number in one place of one file.
+/// Each small machine has an extreme number in one place of one file.
 pub(crate) fn extreme_numbers() {
     let base = in_files(
         &seeds::SMALL_MACHINE
@@ -428,7 +423,7 @@ fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
         header.set_mode(if text.len() % 7 == 3 { 0o444 } else { 0o644 });
         header.set_size(0);
-        // What tar cannot hold is no file of any machine.
+        // No machine has a file that tar cannot hold.
         let _ = if let Some(target) = text.strip_prefix(b"->") {
             header.set_entry_type(tar::EntryType::Symlink);
             archive.append_link(
@@ -444,7 +439,7 @@ fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     targets::compressed(&archive.into_inner().expect("memory takes every byte"))
 }
 
-/// Whatever a machine is, each command ends in time, and what it prints is printable and has no line of another.
+/// Each command ends in time, and prints printable text without a line of another.
 pub(crate) fn run(data: &[u8]) {
     check(&machine(&mut Bytes(data)), &COMMANDS);
 }
@@ -495,7 +490,7 @@ fn check(machine: &BTreeMap<String, Vec<u8>>, commands: &[&[&str]]) {
             serde_json::from_str::<serde_json::Value>(&out).expect("JSON");
         }
         let took = cpu_time().saturating_sub(started);
-        // libFuzzer looks at every comparison of strings, which makes a command up to fifty times as long.
+        // libFuzzer looks at every comparison of strings: a command takes up to fifty times as long.
         let is_fuzzed = std::env::var_os("NICPIN_FUZZ_TARGET").is_some();
         let limit = Duration::from_secs(if is_fuzzed { 60 } else { 10 });
         assert!(took < limit, "{command:?} took {took:?} of CPU time");
@@ -510,7 +505,7 @@ fn check(machine: &BTreeMap<String, Vec<u8>>, commands: &[&[&str]]) {
     measure(file);
 }
 
-/// The CPU time that this thread has used.
+/// The CPU time of this thread.
 fn cpu_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("it has no error for the caller itself");
     let microseconds = [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds());

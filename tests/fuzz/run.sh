@@ -27,14 +27,14 @@ SECONDS_EACH=${1:-60}
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
-# With --target, so that build scripts and macros are built without the counters.
+# Build scripts and macros are built without the counters, because of --target.
 HOST=$(rustc -vV | sed -n 's/^host: //p')
-# The project's own versions of everything that it has in common with this package.
+# With the project's own versions of all crates that both have
 cp "$FUZZ/../../Cargo.lock" "$FUZZ/Cargo.lock"
 cargo build --manifest-path "$FUZZ/Cargo.toml" --release --quiet --target "$HOST" --target-dir "$TARGET"
 
-# The limit of memory counts a machine four times: as it was made, as an archive, compressed, and as nicpin reads it.
-# The limit of time is one for all commands that are run on it, each of which has its own in hostile.rs.
+# The limit of memory counts a machine four times: as made, as an archive, compressed, and as nicpin reads it. The limit
+# of time is for all commands on a machine; hostile.rs has one for each.
 status=0
 for target in "$@"; do
   corpus=$CORPUS/$target found=$TARGET/found/$target log=$TARGET/$target.log

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::targets;
 
-/// One CPU, one card, and what the capture of a machine has beside its files.
+/// One CPU, one card, and what a capture has beside the files of a machine.
 pub(crate) const SMALL_MACHINE: &str = "\
 /proc/interrupts=            CPU0       CPU1 \\n  9:    1    0   IO-APIC   9-fasteoi   acpi\\n 24:    1    7   PCI-MSIX-0000:41:00.0   0-edge      eth0-TxRx-0\\n
 /proc/irq/24/smp_affinity=3\\n
@@ -63,7 +63,6 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /sys/bus/pci/devices/0000:42:00.0/numa_node=0\\n
 ";
 
-/// The seeds of a target, each once.
 pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
     let text = |ends: &[&str]| -> BTreeSet<Vec<u8>> {
         let files = machines().into_iter().flat_map(|machine| files(&machine));
@@ -145,7 +144,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
     seeds
 }
 
-/// The top of the project, from whichever package this is compiled in.
+/// The project's directory, from whichever package this is compiled in.
 pub(crate) fn top() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above
@@ -160,7 +159,7 @@ pub(crate) fn machines() -> Vec<PathBuf> {
         .into()
 }
 
-/// Every file and link below a directory; none where there is no such directory.
+/// Files and links below a directory; none if it does not exist.
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let Ok(entries) = fs::read_dir(directory) else {
@@ -176,7 +175,7 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// A tree as the target `machine` reads it.
+/// As the target `machine` reads it.
 pub(crate) fn in_text(tree: &Path) -> String {
     let line = |path: PathBuf| {
         let name = format!("/{}", path.strip_prefix(tree).unwrap().display());

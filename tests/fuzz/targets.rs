@@ -1,5 +1,4 @@
-//! Properties of each parser for any input. A target gets bytes, and panics if a property does not hold; refusing the
-//! input is allowed.
+//! Properties of each parser for any input. A target panics if a property does not hold; it may refuse the input.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,14 +20,12 @@ use nicpin::policy::Policy;
 use nicpin::read::interrupts::{self, Interrupts};
 use nicpin::root::Root;
 
-/// A parser and its properties.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&[u8]),
 }
 
-/// All of them.
 pub(crate) const TARGETS: [Target; 12] = [
     Target {
         name: "cpulist",
@@ -86,7 +83,7 @@ fn text(data: &[u8], target: fn(&str)) {
     }
 }
 
-/// What is printed reads back as the same set, and prints the same again.
+/// The printed text reads back as the same set, and prints the same again.
 fn cpulist(text: &str) {
     match CpuSet::parse_list(text) {
         Ok(set) => {
@@ -100,7 +97,7 @@ fn cpulist(text: &str) {
                     .to_mask(MaskWidth::for_cpus(last + 1))
                     .expect("the mask has room");
                 assert_eq!(CpuSet::parse_mask(&mask).as_ref(), Ok(&set));
-                // The width is in digits of four CPUs each, and at least one.
+                // The width is in digits of four CPUs, at least one.
                 let narrower = set.to_mask(MaskWidth::for_cpus(last / 4 * 4));
                 assert!(narrower.is_none() || last < 4, "CPU {last} has no room");
             }
@@ -109,7 +106,7 @@ fn cpulist(text: &str) {
     }
 }
 
-/// A mask that is written back as wide as it was read is the same mask, and no wider: what the kernel takes.
+/// A mask that is written as wide as it was read is the same mask, and no wider: the kernel takes it.
 fn cpumask(text: &str) {
     match MaskFile::parse(text) {
         Ok(file) => {
@@ -134,7 +131,7 @@ fn cpumask(text: &str) {
     }
 }
 
-/// Rows can be found by number; a text that the kernel could have printed from them gives the same rows.
+/// Rows can be found by number, and a text that the kernel could print of them gives the same rows.
 fn interrupts(text: &str) {
     let Ok(read) = interrupts::parse(&mut text.as_bytes()) else {
         return;
@@ -147,7 +144,7 @@ fn interrupts(text: &str) {
     let mut printed = header.concat() + "\n";
     for (irq, actions) in &read {
         let counts = " 0".repeat(cpus.len());
-        // Names that begin or end in blanks, or are like the column before them, cannot be distinguished from it.
+        // Names that begin or end in blanks, or look like the column before them, cannot be told from it.
         let is_column = |action: &String| {
             ["-edge", "-fasteoi", "-level"]
                 .iter()
@@ -175,7 +172,7 @@ fn interrupts(text: &str) {
     assert_eq!(all(&again), all(&read));
 }
 
-/// A policy plans a small machine without a panic, whatever it says, and the same way each time.
+/// Any policy plans a small machine without a panic, and the same way each time.
 fn policy(text: &str) {
     let Ok(policy) = Policy::parse(text) else {
         return;
@@ -199,9 +196,8 @@ fn policy(text: &str) {
     }
 }
 
-/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had. Whatever it
-/// says,
-/// applying it writes what the machine has, and vectors to CPUs that run.
+/// A stored plan is read back as it was printed, and every rendering of it can be made. Applying any of them writes
+/// files that the machine has, and vectors to CPUs that are online.
 fn plan(data: &[u8]) {
     if let Some(stored) = std::str::from_utf8(data)
         .ok()
@@ -257,7 +253,7 @@ fn plan(data: &[u8]) {
     assert!(workers.is_empty() == plan.interfaces.is_empty());
 }
 
-/// Each host that is read is in one list of one plan, and no name is two.
+/// Each host is in one list of one plan, and no name is there twice.
 fn fleet(text: &str) {
     let (mut tally, mut read) = (FleetTally::default(), 0);
     let mut take = |printed| {
@@ -303,7 +299,7 @@ fn netlink(text: &str) {
     }
 }
 
-/// As [`netlink`]; and a card has the channels that `ethtool -L` would give it.
+/// A recorded answer is read back as it was printed, and a card has the channels that `ethtool -L` would give it.
 fn ethtool(text: &str) {
     let Some(channels) = Channels::parse(text) else {
         return;
@@ -317,7 +313,7 @@ fn ethtool(text: &str) {
     );
 }
 
-/// What irqbalance answers is read back as it was printed, and names no IRQ that it did not name.
+/// irqbalance's answer is read back as it was printed, and has no other IRQs.
 fn irqbalance(text: &str) {
     let Some(setup) = Setup::parse(text) else {
         return;
@@ -329,7 +325,7 @@ fn irqbalance(text: &str) {
     }
 }
 
-/// Bytes that are a capture or not; those that are not compressed are taken for what is inside one.
+/// Any bytes; those that are not compressed are taken as the inside of a capture.
 fn capture(data: &[u8]) {
     if data.starts_with(&[0x1f, 0x8b]) {
         read_and_plan(data);
@@ -338,13 +334,13 @@ fn capture(data: &[u8]) {
     }
 }
 
-/// A whole machine, in text: `/path=text` and `/path->link` lines, `\n` in them for the end of a line.
+/// A whole machine in text: lines `/path=text` and `/path->link`, with `\n` for the end of a line.
 fn machine(text: &str) {
     read_and_plan(&compressed(&tar(text)));
 }
 
-/// Any machine is planned twice the same, no write goes where there is no file, and the plan as a script has no line
-/// that is something else.
+/// Any machine is planned twice the same, no write goes to a file that does not exist, and each line of the plan as a
+/// script is a comment or a write.
 fn read_and_plan(capture: &[u8]) {
     let name = Path::new("capture");
     let (Ok(root), Ok(again)) = (
@@ -406,14 +402,13 @@ fn small_machine() -> Machine {
     HOST.with(Clone::clone)
 }
 
-/// The archive of a machine in text.
 pub(crate) fn tar(text: &str) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for line in text.lines() {
         let mut header = tar::Header::new_gnu();
         header.set_mode(0o644);
         header.set_size(0);
-        // What tar cannot hold is no file of any machine.
+        // No machine has a file that tar cannot hold.
         let _ = match (line.split_once("->"), line.split_once('=')) {
             (Some((path, target)), _) if !path.contains('=') => {
                 header.set_entry_type(tar::EntryType::Symlink);
@@ -430,7 +425,6 @@ pub(crate) fn tar(text: &str) -> Vec<u8> {
     archive.into_inner().expect("memory takes every byte")
 }
 
-/// As a capture is compressed.
 pub(crate) fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
     gzip.write_all(bytes)

@@ -128,7 +128,6 @@ fn absent_paths(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Those that a table names.
 fn absent_tests(page: &Page) -> Vec<String> {
     let sources = glob::glob(repository().join("tests/**/*.rs").to_str().unwrap()).unwrap();
     let sources: Vec<String> = sources

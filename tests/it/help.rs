@@ -360,7 +360,7 @@ fn the_readme_names_every_command() {
     }
 }
 
-/// The first word of the next line has no room on them.
+/// The first word of the next line has no room on the line.
 #[test]
 fn paragraphs_of_help_fill_the_screen() {
     for command in commands() {

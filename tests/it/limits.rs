@@ -44,7 +44,7 @@ fn run(args: &[&str], capture: &[u8]) -> Output {
     command.output().unwrap()
 }
 
-/// The line of the error.
+/// Returns the line of the error.
 fn refused(args: &[&str], capture: &[u8]) -> String {
     ends_with(1, args, capture)
 }

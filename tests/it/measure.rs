@@ -94,7 +94,7 @@ fn traffic_on_one_queue_at_a_time_tells_a_row_of_the_driver() {
     assert_eq!(told["learned"], row);
     let of = |at: usize| told["vectors"][at]["moved_with"].clone();
     assert_eq!([of(0), of(1)], [["rx 0"], ["rx 1"]].map(Value::from));
-    // All queues always have packets, one never has any, and there are few steps.
+    // Three cases: all queues have packets in each step, one never has any, and there are too few steps.
     for steps in [&[&[0, 1][..]; 9][..], &[&[0][..]; 9], &one_by_one[..3]] {
         assert_eq!(learned(steps)["learned"], Value::Null, "{steps:?}");
     }

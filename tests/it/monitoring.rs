@@ -111,7 +111,7 @@ fn an_interface_has_at_most_ten_series() {
     }
 }
 
-/// All metrics that nicpin writes and no others, and the names of the states.
+/// The dashboard has all metrics that nicpin writes and no others, and the names of the states.
 #[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
     let path = concat!(

@@ -101,7 +101,7 @@ fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
             || after.max_per_core < before.max_per_core)
 }
 
-/// After something of a card was taken away.
+/// Lists what is better after something of a card was taken away.
 fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let is_named = |said: &Said, name: &String| said.check.not_judged.contains(name);

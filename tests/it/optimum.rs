@@ -576,7 +576,7 @@ struct Placed {
     on: usize,
 }
 
-/// Under the default policy.
+/// Returns the queues in use under the default policy.
 fn queues_of(host: &Machine) -> Vec<Placed> {
     let cores = &host.topology.cores;
     let core_of = |cpu: u32| cores.iter().position(|core| core.contains(cpu)).unwrap();

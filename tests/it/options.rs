@@ -115,7 +115,7 @@ fn ways(arg: &Arg) -> Vec<Vec<String>> {
     values.iter().map(split).collect()
 }
 
-/// Each with an interface.
+/// Machines on which options are tried, each with an interface.
 const MACHINES: [(&str, &str); 3] = [
     ("two-node", "nic0"),
     ("four-node", "eth0"),

@@ -95,7 +95,7 @@ static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
     drawn.collect()
 });
 
-/// Each with the tree that it is in.
+/// Every machine that is drawn, with the tree that it is in.
 fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
     let mut all: Vec<_> = FIXTURES
         .iter()

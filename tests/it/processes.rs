@@ -166,7 +166,7 @@ fn a_process_of_another_user_is_not_irqbalance() {
         (None, None)
     );
     assert!(!good(&machine, &["plan"]).contains("irqbalance"));
-    // A real user other than root is enough.
+    // A process is not root's if its real user is another one.
     machine.put(
         "/proc/1000/status",
         "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",

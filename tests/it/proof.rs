@@ -264,7 +264,7 @@ fn the_command_waits_and_reports_what_it_saw() {
         (proof.len(), &proof[0]["verdict"]),
         (16, &"no-traffic".into())
     );
-    // After --atomic restored the settings, and without --prove.
+    // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
 }

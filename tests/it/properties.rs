@@ -207,7 +207,7 @@ proptest! {
         }
     }
 
-    /// They are only if the policy leaves them out.
+    /// CPUs that the policy does not leave out are like any other.
     #[test]
     fn exclusive_cpus_are_planned_around_as_isolated_ones_are(host in machines(), cpus in btree_set(0_u32..128, 0..40)) {
         let exclusive = cpus.into_iter().collect::<CpuSet>().intersection(&host.topology.online);

@@ -9,7 +9,7 @@ failed() { FAILED=$((FAILED + 1)); echo "FAIL: $1"; sed 's/^/    /' "$OUT" "$ERR
 has() { CHECKS=$((CHECKS + 1)); grep -qF -e "$2" "$OUT" || { failed "$1"; echo "  expected to find: $2"; }; }
 hasnt() { CHECKS=$((CHECKS + 1)); ! grep -qF -e "$2" "$OUT" || { failed "$1"; echo "  found: $2"; }; }
 
-# A veth has channels that can be set.
+# The channels of a veth can be set.
 index=$(cat "/sys/class/net/$name/ifindex")
 ip link add "$name" index "$index" numrxqueues 4 numtxqueues 4 type veth peer name peer0 || exit 1
 "$NICPIN" plan --channels 3 --format json "$name" > "$OUT" 2> "$ERR"
@@ -22,7 +22,7 @@ tar -tzf "$SCRATCH/capture.tar.gz" > "$OUT" 2> "$ERR"
 has "the capture says so" "nicpin/ethtool/$name/other-namespace"
 hasnt "the capture has no channels of the other interface" "nicpin/ethtool/$name/channels"
 
-# In the namespace of /sys, before this one was made.
+# The plan in the namespace of /sys, from before this one was made
 cp "$SCRATCH/outside" "$OUT"
 has "the plan" '"schema": "nicpin.plan/1"'
 hasnt "the note where there is no need" '"code": "other-namespace"'

@@ -15,11 +15,11 @@ expect() { # STATUS COMMAND...
   CHECKS=$((CHECKS + 1))
   [ $got = "$status" ] || { failed "status of: $*"; echo "  expected: $status"; echo "  got:      $got"; }
 }
-# number KEY: the first value of that key in a line of JSON
+# number KEY: prints the first value of that key in a line of JSON
 number() { tr ',{}[]' '\n' < "$OUT" | sed -n "s/^ *\"$1\": *//p" | sed 1q; }
 counter() { cat "/sys/class/net/$1/statistics/$2"; }
 
-# --- a pair of which the other end is in another namespace, so that packets go over it. Nobody answers at 10.9.0.3.
+# --- a pair with its other end in another namespace, so that packets cross it; nobody answers at 10.9.0.3
 ip link set dev lo up
 ip link add veth0 type veth peer name veth1
 unshare -n sleep 1000 & other=$!
@@ -27,13 +27,13 @@ trap 'kill $other' EXIT
 while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do :; done
 address=$(cat /sys/class/net/veth1/address)
 ip link set dev veth1 netns $other
-# Router solicitations would be counted, too.
+# Without router solicitations, which would be counted, too
 sysctl -qw net.ipv6.conf.veth0.disable_ipv6=1 2>/dev/null
 ip addr add 10.9.0.1/24 dev veth0; ip link set dev veth0 up
 nsenter -t $other -n ip link set dev veth1 up
 ip neigh add 10.9.0.3 lladdr "$address" dev veth0 nud permanent
 
-# send COUNT: so many packets of 1000 bytes
+# send COUNT: sends so many packets of 1000 bytes
 cat > "$SCRATCH/send" <<'SEND'
 #!/bin/bash
 packet=$(printf '%1000s' x)
@@ -59,12 +59,12 @@ expect 3 nicpin measure veth0 -- sh -c 'exit 3'
 has "the command's failure" "nicpin: sh: exit status: 3" "$ERR"
 has "what was measured all the same" "veth0      -" "$OUT"
 
-# The CPUs' figures include loopback's packets, and say so.
+# A note says that the CPUs' figures include loopback's packets.
 ip link set dev lo up
 expect 0 nicpin measure veth0 -- bash -c 'exec 3> /dev/udp/127.0.0.1/9; for n in 1 2 3 4 5 6 7 8 9; do echo x >&3; done 2> /dev/null; true'
 has "loopback" "/s of the loopback interface." "$OUT"
 
-# A line each tenth of a second while the command runs, and one for all of it; the lines add up.
+# A line each tenth of a second while the command runs, and one for the whole run; the lines add up.
 before=$(counter veth0 tx_bytes)
 expect 0 nicpin measure --seconds 0.1 --format json veth0 -- sh -c "for i in 1 2 3 4; do $SCRATCH/send 100; sleep 0.1; done"
 CHECKS=$((CHECKS + 1))
@@ -109,7 +109,7 @@ expect 0 nicpin compare --runs 1 --warmup 0 --near 0 --far 0 veth0 -- grep Cpus_
 equal "CPUs of the command, as it says" "$(sed -n 's/^  near  node 0  CPUs //p' "$OUT")" \
   "$(sed -n '1s/^Cpus_allowed_list:\t//p' "$ERR")"
 
-# SIGTERM while it runs: the report has the runs that ended.
+# After SIGTERM the report has the runs that ended.
 "$NICPIN" compare --runs 1000 --warmup 0 --near 0 --far 0 veth0 -- echo ended > "$OUT" 2> "$ERR" & compare=$!
 until [ "$(grep -c ended "$ERR")" -ge 5 ]; do sleep 0.02; done
 kill -TERM $compare

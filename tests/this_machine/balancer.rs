@@ -13,11 +13,11 @@ use crate::support::is_full;
 use crate::support::run::{Copy, Run, is_root};
 use crate::support::tree::put;
 
-/// What the process does: a word, and the directory for its socket, or nothing for one without a file.
+/// A word, and the directory for the socket, or nothing for a socket without a file.
 const BEHAVIOUR: &str = "NICPIN_TEST_IRQBALANCE";
 const OTHERS_PID: &str = "NICPIN_TEST_IRQBALANCE_OF";
 
-/// Whether this process is to be irqbalance, which never returns.
+/// Whether this process is to be irqbalance; then it never returns.
 pub fn is_wanted() -> bool {
     std::env::var(BEHAVIOUR).is_ok_and(|behaviour| {
         let (word, directory) = behaviour.split_once(' ').unwrap();
@@ -80,11 +80,11 @@ fn serve(word: &str, directory: &str) {
     }
 }
 
-/// An irqbalance that is killed at the end.
+/// Killed at the end.
 struct Balancer(Child);
 
 impl Balancer {
-    /// Below `top` or without a file, as root or nobody, under its own or another process id.
+    /// Starts an irqbalance below `top` or without a file, as root or nobody, under its own or another process id.
     fn start(top: Option<&Path>, word: &str, user: u32, of: Option<u32>) -> Self {
         let directory = top.map(|top| top.join("run/irqbalance"));
         if let Some(directory) = &directory {
@@ -142,7 +142,6 @@ impl Drop for Balancer {
     }
 }
 
-/// The files of a process in a machine.
 fn process(machine: &Copy, pid: u32, user: u32) {
     let top = machine.path("/");
     put(
@@ -162,7 +161,7 @@ fn process(machine: &Copy, pid: u32, user: u32) {
     );
 }
 
-/// Runs nicpin with the machine as its root directory, and the time that it takes.
+/// The machine is the root directory of nicpin; returns the time, too.
 fn nicpin(machine: &Copy, args: &[&str]) -> (Run, Duration) {
     let script = "for d in usr lib lib64; do
             [ -e /$d ] || continue
@@ -204,8 +203,8 @@ pub fn is_asked() {
     }
 }
 
-/// Whatever irqbalance does, apply writes its plan, says what is the matter, and takes at most 5 seconds more. The cases
-/// that take all of them are for the full tier.
+/// Apply writes its plan and says what is wrong, whatever irqbalance does, and takes at most 5 seconds more. The full
+/// tier has the cases that take all of them.
 pub fn costs_at_most_five_seconds() {
     let late = "did not answer within 5 s";
     let cases = [
@@ -254,9 +253,8 @@ pub fn costs_at_most_five_seconds() {
     });
 }
 
-/// Any user can run a program by that name, and bind any name that is not a file.
+/// Any user can run a program of this name, and bind any name that is not a file.
 pub fn impostors_are_not_asked() {
-    // A process of another user.
     let machine = Copy::of("two-node");
     let impostor = Balancer::start(None, "good", 65534, None);
     process(&machine, impostor.pid(), 65534);
@@ -275,7 +273,7 @@ pub fn impostors_are_not_asked() {
             "refused irqbalance: the socket of process {real} belongs to process {} of user {user}, which is not asked",
             impostor.pid()
         );
-        // The kernel lists sockets of root's only; a service leads to irqbalance as well.
+        // The kernel lists only root's sockets; a service leads to irqbalance as well.
         if user == 65534 {
             assert!(!text.contains("irqbalance"), "{text}");
             machine.put(

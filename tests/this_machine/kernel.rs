@@ -13,7 +13,6 @@ use nicpin::read::{self, ReadOptions};
 use nicpin::root::Root;
 use nicpin::root::sys::{self, node_of, pages_of};
 
-/// The sockets of this machine.
 pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {
     let root = Root::open(Path::new("/")).unwrap();
     let machine = read::machine(&root, ReadOptions::default()).unwrap();
@@ -21,7 +20,7 @@ pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {
     Some((machine, sockets))
 }
 
-/// Both ends are of this process.
+/// Both ends are in this process.
 pub fn a_connection_is_listed_with_its_interface_and_node() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(server.local_addr().unwrap()).unwrap();
@@ -59,7 +58,7 @@ pub fn a_connection_is_listed_with_its_interface_and_node() {
 /// `EINVAL`.
 const INVALID: Option<i32> = Some(22);
 
-/// An answer, and no error nor a wait for more.
+/// The kernel gives an answer, and no error nor a wait for more.
 pub fn no_queues_without_an_interface() {
     let answer = ask_netdev(u32::MAX >> 1).unwrap();
     assert!(
@@ -80,11 +79,11 @@ pub fn pages_are_of_the_node() {
                 .all(|word| node_of(word).unwrap() == node)
         );
     }
-    // The last node of a mask.
+    // 1023 is the last node of a mask.
     assert_eq!(pages_of(1023, 1).err().unwrap().raw_os_error(), INVALID);
 }
 
-/// In a thread of its own, so that no other test is bound.
+/// A thread of its own binds no other test.
 pub fn a_threads_memory_is_bound() {
     let policies = std::thread::spawn(|| {
         let one = NodeSet::single(sys::allowed_nodes().unwrap().first().unwrap());
@@ -100,7 +99,7 @@ pub fn a_threads_memory_is_bound() {
     policies.join().unwrap();
 }
 
-/// The memory policy of this thread, as the kernel shows it.
+/// As the kernel shows it for this thread.
 pub fn memory_policy() -> String {
     let maps = std::fs::read_to_string("/proc/thread-self/numa_maps").unwrap();
     maps.split_whitespace().nth(1).unwrap().to_owned()
@@ -123,7 +122,7 @@ pub fn a_rate_is_measured() {
     assert_eq!(calls, [0, 0]);
 }
 
-/// The answer of the kernel's `netdev` family about an interface by its index; an error without this family.
+/// Asks the kernel's `netdev` family about an interface; an error without this family.
 pub fn ask_netdev(ifindex: u32) -> std::io::Result<Netdev> {
     Client::open()?.ask(ifindex, false)
 }

@@ -30,7 +30,7 @@ use support::run::is_root;
 
 use nicpin::root::sys;
 
-/// The name of a test, what it needs, and the test.
+/// Name, requirements and function.
 type Test = (&'static str, &'static [Need], fn());
 
 const TESTS: &[Test] = &[
@@ -170,16 +170,14 @@ const TESTS: &[Test] = &[
     }),
 ];
 
-/// A requirement of a test.
 #[derive(Clone, Copy)]
 enum Need {
-    /// The tests run as root.
     Root,
     /// POSIX ACLs in the directory for temporary files.
     Acl,
     /// `get_mempolicy(2)`, which kernels without NUMA and some containers do not have.
     MemoryPolicy,
-    /// A mount namespace of its own, by unshare(1).
+    /// By unshare(1).
     MountNamespace,
     /// The generic netlink family `netdev`.
     Netdev,
@@ -187,14 +185,13 @@ enum Need {
     SockDiag,
     /// The loopback interface is up.
     Loopback,
-    /// An interface with a device behind it.
+    /// With a device.
     Interface,
-    /// A program of this name.
     Program(&'static str),
 }
 
 impl Need {
-    /// What is missing on this machine; `None` if the requirement is met.
+    /// Returns what is missing on this machine; `None` if the requirement is met.
     fn unmet(self) -> Option<String> {
         match self {
             Self::Root => (!is_root()).then(|| "root".to_owned()),
@@ -254,7 +251,6 @@ impl Need {
     }
 }
 
-/// The version of the running kernel.
 fn release() -> Option<(u32, u32)> {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = text
@@ -263,7 +259,6 @@ fn release() -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// Requirements that were not met.
 static MISSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn trial(&(name, needs, test): &Test) -> Trial {

@@ -1,4 +1,4 @@
-//! Other programs that read nicpin's output, and nicpin on this machine.
+//! Programs that read nicpin's output, and nicpin on this machine.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use crate::support::captured::{Captured, plan};
 use crate::support::run::{copied_binary, fixture, nicpin};
 
-/// Whether a program accepts a text, and its output.
+/// Whether a program accepts a text, with its output.
 fn asked(program: &str, args: &[&str], text: &str) -> (bool, String) {
     let pipe = Stdio::piped;
     let mut child = Command::new(program)
@@ -60,7 +60,7 @@ pub fn completions_are_read_by(shell: &str) {
     assert_eq!(asked(shell, &["-n"], &script), (true, String::new()));
 }
 
-/// Lines as they are typed, each with the line after the Tab key.
+/// Lines as typed, each with the line after the Tab key.
 const COMPLETED: [(&str, &str); 9] = [
     ("nicpin che", "nicpin check"),
     ("nicpin run --dry", "nicpin run --dry-run"),
@@ -85,7 +85,6 @@ const COMPLETED: [(&str, &str); 9] = [
     ("nicpin --root ROOT em", "nicpin --root ROOT em1"),
 ];
 
-/// A directory with the program, and the line with the path of a machine.
 fn with_root(line: &str) -> String {
     line.replace("ROOT", fixture("tg3-and-ixgbe").to_str().unwrap())
 }
@@ -95,7 +94,7 @@ fn path_with_nicpin() -> String {
     format!("{}:{}", binary.display(), std::env::var("PATH").unwrap())
 }
 
-/// Types each line and Tab to a shell on a terminal; what the line is then is printed by the shell itself.
+/// Types each line and Tab to a shell on a terminal; the shell itself prints what the line is then.
 pub fn completes(shell: &str, start: &[&str], setup: &str) {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("completions");
@@ -129,10 +128,10 @@ pub fn completes(shell: &str, start: &[&str], setup: &str) {
     typed.push_str("exit\n");
     let mut terminal = std::fs::File::from(pty.master);
     let mut output = terminal.try_clone().unwrap();
-    // The shell waits for somebody who reads.
+    // The shell would wait until its output is read.
     let said = std::thread::spawn(move || {
         let mut said = Vec::new();
-        // EIO at the end.
+        // The end is EIO.
         let _ = output.read_to_end(&mut said);
         String::from_utf8_lossy(&said).into_owned()
     });
@@ -197,7 +196,7 @@ pub fn a_capture_and_a_terminal() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// A capture of this machine has the same plan as the machine, but for the host's name, which is not captured.
+/// The plan differs only by the host's name, which is not captured.
 pub fn a_capture_plans_as_this_machine() {
     let captured = Captured::of(Path::new("/"));
     for format in ["json", "sh", "table"] {
@@ -212,7 +211,7 @@ pub fn a_capture_plans_as_this_machine() {
     }
 }
 
-/// Where `/sys` is empty, no command is content. `/run` is empty, too: whether this user may lock there is another matter.
+/// `/run` is empty, too: whether this user may lock there is another matter.
 pub fn a_machine_without_sysfs_is_not_planned() {
     let (_dir, binary) = copied_binary();
     let script = format!(

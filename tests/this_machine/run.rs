@@ -13,7 +13,7 @@ use nicpin::plan::plan;
 use nicpin::policy::Policy;
 use nicpin::root::{Root, sys};
 
-/// Runs in a thread of its own; child processes inherit.
+/// Child processes inherit what a thread is bound to.
 pub fn what_a_bound_thread_starts_is_bound() {
     let cpus = CpuSet::single(sys::affinity().unwrap().last().unwrap());
     let memory_nodes = NodeSet::single(sys::allowed_nodes().unwrap().first().unwrap());
@@ -71,7 +71,6 @@ fn host() -> Machine {
     .unwrap()
 }
 
-/// An interface of this machine.
 pub fn interface() -> Option<String> {
     host()
         .interfaces
@@ -79,7 +78,7 @@ pub fn interface() -> Option<String> {
         .map(|interface| interface.name.clone())
 }
 
-/// As an unprivileged user where the tests run as root.
+/// Runs as an unprivileged user if the tests run as root.
 fn run_here(interface: &str, command: &[&str]) -> Output {
     let (_dir, binary) = copied_binary();
     let mut run = Command::new(&binary);
@@ -125,7 +124,7 @@ pub fn a_command_is_bound() {
             .any(|line| line.split(' ').nth(1) == Some("bind:0")),
         "{text}"
     );
-    // A closed pipe ends it like any other program: SIGPIPE (13) is not ignored.
+    // A closed pipe ends the command: SIGPIPE (13) is not ignored.
     assert_eq!(
         u64::from_str_radix(line("SigIgn:"), 16).unwrap() & (1 << 12),
         0

@@ -4,8 +4,7 @@ use std::process::Command;
 
 use crate::support::run::Copy;
 
-/// Runs shell commands in a mount namespace of their own, in which `/run` of the machine is a tmpfs of 64 kB; `fill`
-/// fills it.
+/// Mounts a tmpfs of 64 kB on `/run` of the machine, in a mount namespace of its own; `fill` fills it.
 fn with_small_run(machine: &Copy, script: &str) {
     let root = machine.path("/");
     let setup = "mkdir -p $ROOT/run && mount -t tmpfs -o size=64k none $ROOT/run || exit 1
@@ -34,7 +33,7 @@ pub fn a_full_run_keeps_nothing_from_being_restored() {
         "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
     with_small_run(&machine, script);
     assert_eq!(machine.texts(), before);
-    // A trial after an earlier apply, so that the earlier record has to be written again.
+    // The record of an earlier apply has to be written again.
     let script = "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
     with_small_run(
         &machine,

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::kernel::let_write;
 use crate::support::run::{Copy, copied_binary};
 
-/// Needs two users.
+/// Two users are needed.
 pub fn a_policy_of_another_user() {
     let machine = Copy::with_policy(0o664);
     let path = machine.path("/etc/nicpin.toml");
@@ -87,7 +87,7 @@ pub fn hidden_processes_fail_no_command() {
     }
 }
 
-/// Needs a file system with POSIX ACLs.
+/// A file system with POSIX ACLs is needed.
 pub fn an_acl_of_another_user() {
     let machine = Copy::with_policy(0o644);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);

@@ -22,7 +22,7 @@ ssh-keygen -q -t ed25519 -N '' -f "$WORK/key"
   --script "$VM_DIR/guest/sshd.sh" --payload "$WORK/key.pub" --qemu-arg -pidfile --qemu-arg "$WORK/pid" -- 2300 \
   >"$WORK/vm.out" 2>&1 & VM=$!
 until grep -q '^sshd: active' "$WORK/vm.out"; do kill -0 "$VM" || { cat "$WORK/vm.out"; exit 1; }; sleep 1; done
-# QEMU has a network namespace of its own; the guest's nic0 is on its bridge w0.
+# QEMU has a network namespace of its own, in which the guest's nic0 is on bridge w0.
 in_namespace() { nsenter --target "$(cat "$WORK/pid")" --net "$@"; }
 in_namespace ip addr add 10.9.0.254/24 dev br-w0
 in_namespace python3 -m http.server --bind 10.9.0.254 --directory "${DEB%/*}" 8000 >"$WORK/http" 2>&1 & HTTP=$!

@@ -43,7 +43,7 @@ fetch_deb() {
   for f in "$CACHE/debs/$p"_*.deb; do echo "$f"; done
 }
 
-# closure ROOT SUITE PKG...: PKG and everything it depends on, unpacked in ROOT, resolved against an empty system so
+# closure ROOT SUITE PKG...: unpacks PKG and everything that it depends on in ROOT; resolved against an empty system, so
 # that the result does not depend on this one
 closure() {
   local root=$1 suite=$2 d; shift 2
@@ -89,7 +89,7 @@ apt_of() {
   apt-get "${APT[@]}" update -qq >"$CACHE/apt/update.log" 2>&1 || { cat "$CACHE/apt/update.log" >&2; die "apt-get update failed"; }
 }
 
-# The plain ELF out of a bzImage: its PVH entry skips the decompression in the guest, about 1 s.
+# Takes the plain ELF out of a bzImage: its PVH entry skips the decompression in the guest, about 1 s.
 unpack_kernel() { # VMLINUZ VMLINUX
   local off
   try() { # MAGIC DECOMPRESSOR...
@@ -117,7 +117,8 @@ prep_kernel() { # backports|cloud|bookworm|oldest|newest
   if [ ! -e "$KDIR/.done" ]; then
     say "fetching kernel ($meta, $suite)"
     apt_prep
-    # Lists of their own: beside those of bookworm they would change what packages for the guest are resolved to.
+    # Other releases have lists of their own: beside those of bookworm they would change how packages for the guest are
+    # resolved.
     case $1 in oldest|newest) apt_of "$1" "$suite";; esac
     version=$(apt-cache "${APT[@]}" madison "$meta" |
       awk -F'|' -v s="$suite/" '{gsub(/ /, "", $2)} index($3, s) && !n++ {print $2}')
@@ -144,7 +145,7 @@ prep_kernel() { # backports|cloud|bookworm|oldest|newest
   KV=$(cat "$KDIR/version")
 }
 
-# The base initramfs: busybox and modules (uncompressed: cheaper to boot). What is the run's own comes behind it.
+# The base initramfs: busybox and uncompressed modules, which boot faster. The files of a run come behind it.
 MODS="virtio_net tcp_diag udp_diag vmxnet3 e1000e e1000 igb nvme virtio_blk virtio_pci pktgen veth dummy bonding 8021q bridge macvlan ifb ext4 crc32c_generic"
 
 prep_base() { # SUITE

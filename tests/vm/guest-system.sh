@@ -5,7 +5,7 @@ for m in virtio_pci virtio_blk crc32c_generic ext4; do modprobe "$m" 2>/dev/null
 n=0; while [ $n -lt 100 ] && ! [ -e /dev/vda ]; do usleep 50000; n=$((n + 1)); done
 mkdir -p /sysroot /run/harness/bin /run/payload /run/systemd/network
 mount -t ext4 -o rw,noatime /dev/vda /sysroot || { echo "STATUS 125" > /dev/ttyS2; poweroff -f; }
-# Files that the guest has from the start of its systemd on.
+# Files for the guest before its systemd starts
 if [ -d /payload/rootfs ]; then cp -a /payload/rootfs/. /sysroot/; rm -r /payload/rootfs; fi
 cp -a /harness/. /run/harness/; cp -a /payload/. /run/payload/
 cp /bin/busybox /run/harness/bin/; ln -s busybox /run/harness/bin/usleep; ln -s busybox /run/harness/bin/ping

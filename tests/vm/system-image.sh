@@ -13,7 +13,7 @@ mmdebstrap --quiet --variant=essential --include="$packages" --aptopt='APT::Inst
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
   --dpkgopt='path-exclude=/usr/share/doc/*' "$suite" "$root" "$SOURCES"
 
-# Modules of network cards and disks, and those that they need.
+# Modules of network cards and disks, with their dependencies
 from=$kernel/lib/modules/$version to=$root/lib/modules/$version
 mkdir -p "$to/kernel"
 # A kernel in several packages may lack them.

@@ -85,7 +85,7 @@ fn arguments(words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The words of each, without quotes, comments and the files of redirections.
+/// Words are without quotes; comments and the files of redirections are left out.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let mut word: Option<String> = None;

@@ -47,7 +47,7 @@ pub struct State {
 }
 
 impl State {
-    /// Before any tool was run.
+    /// The machine before any tool was run.
     pub fn found(facts: &Facts) -> Self {
         let vectors = facts
             .host
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// After nicpin's plan was applied.
+    /// The machine after nicpin's plan was applied.
     pub fn planned(facts: &Facts) -> Self {
         let mut state = Self::found(facts);
         let selection = Selection::new(&facts.host, &[], false).unwrap();

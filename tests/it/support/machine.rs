@@ -30,14 +30,14 @@ pub struct MachineSpec {
     pub isolated: Cpus,
     /// `nohz_full=`; `None` for a kernel without it, empty if not set.
     pub nohz_full: Option<Cpus>,
-    /// Each CPU is in exactly one.
+    /// Siblings; each CPU is in exactly one set.
     pub cores: Vec<Cpus>,
     /// L3 domains; empty if the machine reports none.
     pub l3: Vec<Cpus>,
     /// NUMA nodes; none for a kernel without NUMA.
     pub nodes: Vec<Node>,
     pub cards: Vec<Card>,
-    /// Each with the interfaces directly below it.
+    /// Bonds, VLANs and bridges, each with the interfaces directly below it.
     pub stacked: Vec<(String, Vec<String>)>,
     /// `rps_sock_flow_entries`; `None`: the kernel does not have it.
     pub flow_entries: Option<u32>,

@@ -57,7 +57,7 @@ equal "values vanished" 0 "$(number vanished)"
 holds "apply within 10 s ($took ms)" [ $took -lt 10000 ]
 as_planned $S
 snapshot /tmp/after
-# What the plan does not name stayed: kernel-managed vectors, control vectors, the host's other interrupts.
+# What the plan does not name stays: kernel-managed and control vectors, and other interrupts of the machine.
 writes $S | cut -d' ' -f1 | sort > /tmp/planned
 diff /tmp/before /tmp/after | sed -n 's/^+\([^+:][^:]*\):.*/\1/p' | sort > /tmp/changed
 same_file "files that changed" /tmp/planned /tmp/changed

@@ -12,7 +12,7 @@ equal() { # WHAT EXPECTED GOT
   [ "$2" = "$3" ] || { failed "$1"; echo "  expected: $2"; echo "  got:      $3"; }
 }
 
-# The output of the last command without its line breaks, as a file.
+# Prints the name of a file with the last output without line breaks.
 in_one_line() { tr -s ' \n' ' ' < "$OUT" > /tmp/line; echo /tmp/line; }
 contains() { # WHAT TEXT FILE
   CHECKS=$((CHECKS + 1))
@@ -56,23 +56,23 @@ finish() {
   exit
 }
 
-# Links come up one by one, and a plan tells their states.
+# A plan tells the states of links, which come up one by one.
 links_up() { ! grep -qs down /sys/class/net/[en]*/operstate; }
 poll 10 links_up
 
-# snapshot FILE: every value that nicpin may write, and all other interrupts' too, as PATH:TEXT lines
+# snapshot FILE: every value that nicpin may write, and those of all other interrupts, as PATH:TEXT lines
 snapshot() {
   grep -sH '' /proc/irq/[0-9]*/smp_affinity /sys/class/net/*/queues/rx-*/rps_* \
     /sys/class/net/*/queues/tx-*/xps_cpus /proc/sys/net/core/rps_sock_flow_entries > "$1"
 }
 
-# the last line of apply's and restore's table: number NAME
+# number NAME: a count of the last line of apply's and restore's table
 number() { sed -n "\$s/.*\b$1=\([0-9]*\).*/\1/p" "$OUT"; }
 
 # writes SH_PLAN: "PATH VALUE" of each write
 writes() { sed -n 's/^echo \([^ ]*\) > \([^ ]*\)  #.*/\2 \1/p' "$1"; }
 
-# as_planned SH_PLAN: every file reads back as the plan's value
+# as_planned SH_PLAN: every file holds the plan's value
 as_planned() {
   local path value
   writes "$1" > /tmp/writes
@@ -80,8 +80,8 @@ as_planned() {
   while read -r path value; do equal "$path" "$value" "$(setting "$path")"; done < /tmp/writes
 }
 
-# setting FILE: what it holds; read again where the kernel says that a vector is allowed nowhere, as it does for a
-# moment while it makes a move that was pending
+# setting FILE: its text; read again if the kernel allows a vector nowhere, as it does for a moment during a pending
+# move
 setting() {
   local text tries=5
   while text=$(cat "$1") && tries=$((tries - 1)); do
@@ -109,14 +109,14 @@ steering() {
     $2 == key && $4 != "" {print nic, queue, $4}' "$1"
 }
 
-# first_cpus JSON_PLAN INTERFACE: a CPU for each of its transmit queues that sends on that queue; a few flows where
-# there is only one queue
+# first_cpus JSON_PLAN INTERFACE: a CPU for each of its transmit queues that sends on that queue; with a single queue,
+# CPUs of a few flows
 first_cpus() {
   steering "$1" xps | awk -v nic="$2" '$1 == nic {sub(/[-,].*/, "", $3); print $3; n++} END {if (!n) print "0 1 2 3"}'
 }
 
-# unsettled JSON_PLAN [INTERFACE...]: the placed vectors (of these interfaces) that the kernel does not serve where
-# the plan wants them; nothing and success when there are none
+# unsettled JSON_PLAN [INTERFACE...]: placed vectors (of these interfaces) that are not yet served where they are
+# planned; success if there are none
 unsettled() {
   local irq nic role queue cpu now plan=$1 left=1; shift
   vectors "$plan" > /tmp/vectors
@@ -128,7 +128,7 @@ unsettled() {
   return $left
 }
 
-# pairs: the cards of this topology that share a wire, the far one behind
+# pairs: cards of this topology that share a wire, the near one first
 pairs() {
   case $TOPOLOGY in
     four-node) echo "nic0:nic5 nic1:nic7 nic2:nic4 nic3:nic6";;
@@ -138,7 +138,7 @@ pairs() {
   esac
 }
 
-# connect PAIR JSON_PLAN: the wire between two cards, and the CPUs from which each reaches all of its queues
+# connect PAIR JSON_PLAN: makes the wire between two cards, and lists the CPUs from which each reaches all of its queues
 connect() {
   NEAR=${1%:*} FAR=${1#*:}
   NEAR_CPUS=$(first_cpus "$2" "$NEAR") FAR_CPUS=$(first_cpus "$2" "$FAR")
@@ -146,9 +146,9 @@ connect() {
 }
 disconnect() { wire_down "$NEAR" "$FAR" 10.9.0.1; }
 
-# talk COUNT: from every such CPU, COUNT packets go over the wire in both directions, each CPU with an address of its
-# own. The answers to a virtio card come back to the queue that the question went out on, since QEMU's taps remember
-# flows; an igb hashes addresses.
+# talk COUNT: COUNT packets from each of these CPUs cross the wire in both directions, each CPU with an address of its
+# own. Answers to a virtio card come back to the queue of the question, since QEMU's taps remember flows; an igb hashes
+# addresses.
 talk() {
   local cpu n=10 pids=''
   for cpu in $NEAR_CPUS; do
@@ -165,8 +165,8 @@ talk() {
   wait $pids
 }
 
-# settle JSON_PLAN: traffic until the kernel serves both cards' vectors where the plan wants them. Without interrupt
-# remapping a vector moves at its next interrupt.
+# settle JSON_PLAN: traffic until both cards' vectors are served where they are planned. Without interrupt remapping a
+# vector moves at its next interrupt.
 settle() {
   local rounds=0 left
   while talk 3; left=$(unsettled "$1" "$NEAR" "$FAR"); do

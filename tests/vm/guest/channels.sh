@@ -7,7 +7,7 @@
 
 queues() { echo "$(find "/sys/class/net/$1/queues/" -name 'rx-*' | wc -l) rx, $(find "/sys/class/net/$1/queues/" -name 'tx-*' | wc -l) tx"; }
 
-# by_name FILE: what snapshot holds, with vectors by the names of their handlers
+# by_name FILE: the snapshot with vectors by the names of their handlers
 by_name() {
   awk '$NF ~ /^(nic|virtio)/ {print $1 + 0, $NF}' /proc/interrupts | while read -r irq name; do
     echo "$name:$(cat "/proc/irq/$irq/smp_affinity")"
@@ -34,7 +34,7 @@ for card in "nic0 4" "nic1 8"; do
     at_least "vectors of $nic queue $queue" 1 "$(vectors /tmp/plan.json | grep -c -E " (combined|rx) $queue ")"
   done
 done
-# Not every driver changes its channels: the request is refused, and nothing is written.
+# A driver with a fixed number refuses the request, and nothing is written.
 by_name /tmp/with-channels
 expect 64 nicpin apply nic2 --channels 2
 contains "why it is refused" "the driver has a fixed number" "$ERR"

@@ -12,7 +12,7 @@ expect 0 podman load --input /payload/nicpin.oci.tar
 image=$(sed -n 's/^ *image: //p' "$manifest")
 holds "the image is the one that the manifest names" podman image exists "$image"
 mkdir /run/nicpin
-# in_container PODMAN-OPTIONS... -- ARGS: no capability, no network, and nothing can be written but what is mounted
+# in_container PODMAN-OPTIONS... -- ARGS: without capabilities and network; only mounts can be written to
 in_container() {
   local options=''
   while [ "$1" != -- ]; do options="$options $1"; shift; done
@@ -54,7 +54,7 @@ expect 0 in_container --cap-add=NET_ADMIN $WRITE -- restore --root /host
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 
 echo "--- the pod of the manifest, with a policy"
-# podman knows no DaemonSet: the pod's template is the same in a Deployment. The one of Debian 12 leaves a Secret's volume empty.
+# podman knows no DaemonSet: a Deployment has the same pod template. podman of Debian 12 leaves a Secret's volume empty.
 sed 's/^kind: DaemonSet/kind: Deployment/; s/^\( *\)secret:/\1configMap:/; s/secretName:/name:/' "$manifest" > /tmp/deployment.yaml
 cat > /tmp/policy.yaml <<EOF
 apiVersion: v1

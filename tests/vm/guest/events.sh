@@ -7,7 +7,7 @@
 
 P=/tmp/plan.json S=/tmp/plan.sh
 section() { echo "-- $1"; }
-# in_words REASON: as the table has it
+# in_words REASON: its words in the table
 in_words() {
   case $1 in
     not-applied) echo "Never applied since boot." ;;
@@ -102,7 +102,7 @@ section "a driver is unbound and bound again"
 expect 0 nicpin apply
 device=$(basename "$(pci nic1)")
 echo "$device" > /sys/bus/pci/drivers/igb/unbind
-# Interfaces without a node may use its CPUs now, which makes room for nic3's queues.
+# Interfaces without a node may use the CPUs of nic1 now, which makes room for nic3's queues.
 expect 0 nicpin check --exact nic0 nic2
 expect 1 nicpin apply --plan $P
 contains "the card that is gone" "nic1: is absent" "$OUT"

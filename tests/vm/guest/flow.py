@@ -160,7 +160,7 @@ def random_flows(kind, count):
 def compare(count, by):
     """Random flows of each kind: whether the queue or CPU that was predicted takes each."""
     out = sender()
-    # Vectors that are to move do so at their next interrupt, which still arrives on the old CPU.
+    # A vector moves at its next interrupt, which still arrives on the old CPU.
     for _ in range(12):
         deliver(out, random_flows("tcp4", 16), "cpu")
         time.sleep(0.1)
@@ -305,7 +305,7 @@ elif sys.argv[1] == "connect":
 elif sys.argv[1] == "sockets":
     sockets(int(sys.argv[5]))
 elif sys.argv[1] == "check":
-    # Without counters by queue the CPUs of the queues, of which each has another one, stand for them.
+    # Without counters by queue, the CPU of a queue stands for it: no two have the same.
     compare(int(sys.argv[5]), "queue" if counters() else "cpu")
 elif sys.argv[1] == "cpus":
     compare(int(sys.argv[5]), "cpu")

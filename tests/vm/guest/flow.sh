@@ -25,7 +25,7 @@ far() { # NIC FAR: the far end of NIC in a namespace of its own, quiet
 away() { kill "$NSPID"; ip addr del 10.8.0.1/24 dev "$1"; }
 sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 
-# judged WHAT: from the lines of flow.py: none wrong, and none lost
+# judged WHAT: no line of flow.py has a wrong or a lost flow
 judged() {
   cat /tmp/said
   equal "flows of $1 that arrived elsewhere" 0 "$(awk '{for (i = 2; i <= NF; i++) if ($i == "wrong,") n += $(i - 1)} END {print n + 0}' /tmp/said)"

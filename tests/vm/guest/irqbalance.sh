@@ -10,7 +10,7 @@ cp /payload/nicpin /usr/bin/
 cp /payload/nicpin-irqbalance-policy /usr/lib/nicpin/
 irqbalance --version 2>&1
 
-# balance ARGUMENT...: irqbalance that looks at the machine every second, as its service would start it
+# balance ARGUMENT...: starts irqbalance as its service does, to look at the machine every second
 balance() {
   irqbalance --foreground --interval=1 "$@" >/tmp/irqbalance.log 2>&1 & BALANCE=$!
   poll 10 answers
@@ -18,10 +18,9 @@ balance() {
 stop_balance() { kill "$BALANCE" 2>/dev/null; wait "$BALANCE" 2>/dev/null; }
 ask() { printf '%s' "$1" | timeout 20 nc.openbsd -N -U "/run/irqbalance/irqbalance$BALANCE.sock"; }
 answers() { ask setup 2>/dev/null | grep -q SLEEP; }
-# what it says that it leaves alone
+# left_alone: the IRQs that irqbalance says it leaves alone
 left_alone() { ask setup | tr ' ' '\n' | sed -n '/^IRQ$/{n;p}' | sort -n; }
 
-# the last output without its line ends, as a file
 
 # The far card goes to another network namespace and is not planned from here on.
 expect 0 nicpin plan --format json; cp "$OUT" /tmp/plan.json
@@ -37,10 +36,10 @@ FIRST=$(sed -n 1p /tmp/irqs) LAST=$(sed -n '$p' /tmp/irqs)
 # values: PATH VALUE of every planned vector as it is now
 values() { while read -r path _; do echo "$path $(cat "$path")"; done < /tmp/planned; }
 moved() { values > /tmp/values; ! cmp -s /tmp/planned /tmp/values; }
-# SIGHUP has it look for devices anew and place every IRQ that it has
+# stir: at SIGHUP irqbalance looks for devices anew and places every IRQ that it has
 stir() { kill -HUP "$BALANCE"; sleep 1; moved; }
 
-# holds_on WHAT SECONDS: every planned vector stays where the plan has it, while irqbalance is stirred and packets go
+# holds_on WHAT SECONDS: every planned vector stays while irqbalance is stirred and packets cross the wire
 holds_on() {
   local end=$(($(milliseconds) + $2 * 1000)) rounds=0 away=''
   while [ "$(milliseconds)" -lt $end ] && [ -z "$away" ]; do
@@ -69,7 +68,7 @@ one_line "$ERR"
 snapshot /tmp/now; same_file "the machine after refuse" /tmp/before /tmp/now
 stop_balance
 
-# --- banned: they hold; what somebody else had it leave alone stays so
+# --- banned: vectors hold, and irqbalance leaves IRQs alone that somebody else had banned
 balance --banirq="$FIRST" --banirq=9
 expect 1 as_nobody nicpin apply
 expect 0 nicpin apply
@@ -87,7 +86,7 @@ expect 0 nicpin restore
 contains "what restore says" "irqbalance  $((N - 1)) IRQs no longer banned" "$OUT"
 equal "IRQs left alone after restore" "9 $FIRST" "$(left_alone | tr '\n' ' ' | sed 's/ $//')"
 
-# --- restarted: it has no bans, and gets them again; restore removes none from one that got none
+# --- restarted: irqbalance has no bans, and gets them again; restore removes none from one that got none
 expect 0 nicpin apply
 stop_balance; balance
 equal "IRQs left alone after a restart" "" "$(left_alone)"
@@ -101,7 +100,7 @@ expect 0 nicpin restore
 equal "IRQs left alone after a restore" "$LAST" "$(left_alone)"
 stop_balance
 
-# --- more IRQs than fit into what it reads at once: said, and the list is as before
+# --- more IRQs than irqbalance reads at once: reported, and the list is as before
 set --; n=200; while [ $n -lt 330 ]; do set -- "$@" --banirq=$n; n=$((n + 1)); done
 balance "$@"
 left_alone > /tmp/expected
@@ -113,7 +112,7 @@ if [ "$(irqbalance --version 2>&1 | sed 's/.* 1\.9\.\([0-9]\).*/\1/')" -le 4 ]; 
 fi
 stop_balance
 
-# --- its policy script asks nicpin: it holds over a restart, and without a socket
+# --- its policy script asks nicpin: vectors hold over a restart, and without a socket
 expect 0 nicpin apply --irqbalance ignore
 balance --policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy
 holds_on "policy script" 8

@@ -14,7 +14,7 @@ for scope in local all; do
   equal "vectors on isolated CPUs ($scope)" "" "$(vectors /tmp/plan.json | grep '[67]$')"
   expect 0 nicpin apply --scope $scope
   as_planned /tmp/plan.sh
-  # The kernel's own files: no vector that may go to CPUs 6-7, no packet that RPS hands to them.
+  # By the kernel's own files, no vector may go to CPUs 6-7, and RPS hands them no packet.
   for irq in $(vectors /tmp/plan.json | cut -d' ' -f1); do
     equal "isolated CPUs allowed for IRQ $irq ($scope)" 0 $((0x$(cat "/proc/irq/$irq/smp_affinity") & 0xc0))
   done
@@ -23,7 +23,7 @@ for scope in local all; do
   done
   expect 0 nicpin check --exact --scope $scope
 done
-# The kernel removes these CPUs from what RPS is given, and with nohz_full=0,6-7 CPU 0, which it does not list.
+# The kernel removes these CPUs from RPS, and with nohz_full=0,6-7 CPU 0, which it does not list.
 expect 0 nicpin apply --rps 0-7
 for file in /sys/class/net/nic*/queues/rx-*/rps_cpus; do
   equal "CPUs 1 to 7 in $file (rps 0-7)" $((0x3e)) $((0x$(cat "$file") & 0xfe))

@@ -38,7 +38,7 @@ def bond(nic):
     here.run("ip", "link", "set", "dev", nic, "up")
 
 
-# What follows changes something whatever was before it, since what changes nothing is no event.
+# Each event changes something, whatever was before it: what changes nothing is no event.
 
 def mtu(nic):
     here.mtu(nic, 1400 if here.read(f"/sys/class/net/{nic}/mtu") == "1500" else 1500)
@@ -52,7 +52,7 @@ def ring(nic):
 def channels(nic):
     now = here.queues(nic)
     here.channels(nic, now - 1 or here.CHANNELS[nic])
-    # With virtual functions igb has one, and refuses others.
+    # igb with virtual functions has one channel, and refuses others.
     if here.queues(nic) == now:
         here.flap(nic)
 
@@ -60,7 +60,7 @@ def channels(nic):
 def qdisc(nic):
     if "mqprio" in here.run("tc", "qdisc", "show", "dev", nic).stdout:
         here.no_qdisc(nic)
-    # With virtual functions igb has one transmit queue, whatever it receives on.
+    # igb with virtual functions has one transmit queue, whatever it receives on.
     elif len(glob.glob(f"/sys/class/net/{nic}/queues/tx-*")) > 1:
         here.mqprio(nic)
     else:

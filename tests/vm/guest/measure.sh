@@ -24,7 +24,7 @@ by_cpu() {
     $1 == "\"cpu\"" {cpu = $2}
     $1 == "\"interrupts\"" && cpu != "" {print irq, cpu, $2; cpu = ""}' | sort
 }
-# taken BASE NOW CARD: the same from two copies of /proc/interrupts
+# taken BASE NOW CARD: the lines of by_cpu from two copies of /proc/interrupts
 taken() {
   irqs "$3" > /tmp/irqs
   awk '
@@ -33,7 +33,7 @@ taken() {
     ($1 + 0) in own {for (i = 2; i <= n + 1; i++) {k = $1 + 0 " " id[i]; if (k in was) {if ($i > was[k]) print k, $i - was[k]} else was[k] = $i}}
   ' /tmp/irqs "$1" "$2" | sort
 }
-# alike A B: the same vectors and CPUs, and nearly as many interrupts: B was taken around A, with a little more in it
+# alike A B: the same vectors and CPUs, and nearly as many interrupts: B was taken around A, with a few more
 alike() {
   awk '
     NR == FNR {a[$1 " " $2] = $3; next}
@@ -44,7 +44,7 @@ alike() {
       exit bad
     }' "$1" "$2"
 }
-# number KEY FILE: its first value in the last line
+# number_of KEY FILE: the first value of KEY in the last line
 number_of() { tail -1 "$2" | tr ',{}[]' '\n' | sed -n "s/^ *\"$1\": *//p" | sed 1q; }
 counter() { cat "/sys/class/net/$1/statistics/$2"; }
 
@@ -67,7 +67,7 @@ join_lines() { awk 'NR == FNR {a[$1 " " $2] = $3; next} {print "  " $1, $2, a[$1
 join_lines /tmp/reported /tmp/took
 
 echo "--- the table, and the status, while traffic flows"
-# From the CPU of one queue, so that it stays on that queue.
+# A flow from the CPU of one queue stays on that queue.
 vectors $P | awk '$2 == "nic0" && $3 == "tx" && $4 == 0 {print $1, $5}' > /tmp/first
 read -r irq away < /tmp/first
 taskset -c "$away" iperf3 -c 10.9.0.2 -t 100 >/dev/null 2>&1 & flow=$!
@@ -93,7 +93,7 @@ cat /proc/interrupts > /tmp/base
 expect 0 nicpin measure --seconds 2 --format json nic0; cp "$OUT" /tmp/measure.json
 cat /proc/interrupts > /tmp/now
 taken /tmp/base /tmp/now nic0 > /tmp/took; by_cpu /tmp/measure.json > /tmp/reported
-# Traffic goes on while nicpin starts and ends: as many or fewer, on the same CPUs.
+# Traffic goes on while nicpin starts and ends: nicpin counts as many or fewer, on the same CPUs.
 equal "interrupts beyond those taken" "" "$(awk 'NR == FNR {b[$1 " " $2] = $3; next} $3 > b[$1 " " $2]' /tmp/took /tmp/reported)"
 at_least "remote interrupts" 1 "$(number_of remote_interrupts /tmp/measure.json)"
 at_least "interrupts on CPU 7" 1 "$(awk -v irq="$irq" '$1 == irq && $2 == 7 {print $3}' /tmp/reported)"

@@ -7,7 +7,7 @@
 export PATH=$PATH:/usr/bin:/usr/sbin
 
 device=$(basename "$(pci nic1)")
-# Those of queues: the first one is for control, which is unchanged.
+# The first IRQ is for control, and stays unchanged.
 queue_irqs() { ls "/sys/bus/pci/devices/$device/msi_irqs" | sort -n | tail -n +2; }
 affinities() { for irq in $(queue_irqs); do cat "/proc/irq/$irq/smp_affinity" 2>/dev/null; done; }
 has_irqs() { [ "$(affinities | wc -l)" -gt 1 ]; }
@@ -24,7 +24,7 @@ nicpin plan > /tmp/plan; contains "a plan before it is set up there" "$device (d
 in_ns ip link set dev nic1 name nic0
 in_ns ip link set dev nic0 up
 holds "it has IRQs there" poll 10 has_irqs
-# Only if it is selected are those moved that are on its node; RPS of others goes where they are not.
+# Vectors on its node are moved only if it is selected; RPS of others goes where they are not.
 expect 0 nicpin apply "pci:$device"
 expect 0 nicpin apply
 expect 0 nicpin check --exact
@@ -44,11 +44,11 @@ expect 2 nicpin check
 contains "check" "$device" "$OUT"
 expect 0 nicpin apply "pci:$device"
 affinities > /tmp/again; same_file "its IRQs after apply" /tmp/planned /tmp/again
-# Its IRQ for control is on another CPU now, where no RPS goes.
+# Its control IRQ is on another CPU now, to which no RPS goes.
 expect 0 nicpin apply
 expect 0 nicpin check --exact
 
-# Its queues are out of reach, so that not everything is restored; what is not is kept for the next restore.
+# Its queues are out of reach: their settings are kept for the next restore.
 expect 0 nicpin restore
 contains "restore" "kept for the next restore" "$OUT"
 affinities > /tmp/again; same_file "its IRQs after restore" /tmp/first /tmp/again

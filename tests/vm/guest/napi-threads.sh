@@ -76,9 +76,9 @@ switches() {
   done < /tmp/planned
 }
 counts() { awk 'NR == 1 {n = NF; next} {t = 0; for (i = 2; i <= n + 1; i++) t += $i; print $1 + 0, t}' /proc/interrupts; }
-# flow FROM: one flow to $NEAR, of 60 requests, for each of which igb may interrupt several times. The vector that
-# interrupts most wakes its thread, and the thread that runs most is woken by its vector. These two may belong to different
-# queues: replies leave by another queue than the one requests arrive on.
+# flow FROM: one flow of 60 requests to $NEAR; igb may interrupt several times for each. The vector that interrupts most
+# wakes its thread, and the thread that runs most is woken by its vector: they may belong to different queues, as
+# replies leave by another queue than requests arrive on.
 flow() {
   counts > /tmp/irqs.was; switches > /tmp/threads.was
   in_ns ping -q -c 60 -i 0.01 -W 1 -I "$1" 10.9.0.1 > /dev/null

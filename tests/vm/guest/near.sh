@@ -23,7 +23,7 @@ are_on() { [ "$(queue_cpus "$1")" = "$2" ]; }
 is_told() { # WHAT: in the note of the plan
   nicpin plan nic0 > /tmp/plan 2>&1; contains "the plan" "$1" <(tr -s ' \n' ' ' < /tmp/plan)
 }
-# The service sleeps: what counts is where it may run.
+# The service sleeps: only its CPUs count.
 mkdir -p /run/systemd/system
 cat > /run/systemd/system/pinned.service <<'EOF'
 [Service]

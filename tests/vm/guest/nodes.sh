@@ -26,7 +26,7 @@ equal "cores that read" 2 "$(sed -n 's/.*"threads": \([0-9]*\),/\1/p' /tmp/rates
 equal "words on standard error" "" "$(cat "$ERR")"
 expect 0 nicpin nodes --bandwidth
 equal "rows of rates" 4 "$(grep -c '^CPUs of [0-3] (2 threads)\( *[0-9]*\.[0-9]\)\{5\}$' "$OUT")"
-# Also where the allocator keeps what it had from another node.
+# Memory that the allocator keeps from another node is not used.
 expect 0 env MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824 nicpin nodes --bandwidth
 chmod 755 /payload /payload/nicpin
 expect 0 as_nobody "/payload/nicpin nodes"

@@ -10,7 +10,7 @@ CGROUPS=/sys/fs/cgroup
 poll 60 as_before || failed "the plan is not reached after the boot"
 poll 30 quiet
 
-# Control vectors are left alone where they are, also where they were moved to.
+# Control vectors stay where they are, also if another program moved them there.
 queue_irqs() { grep -l -E 'input|output' /sys/kernel/irq/*/actions | cut -d/ -f5; }
 on_cpu() { # CPU: queue vectors that may be delivered there
   local irq count=0
@@ -25,7 +25,7 @@ settings() { # FILE
   for irq in $(queue_irqs); do pattern="$pattern|/irq/$irq/"; done
   grep -E "$pattern|xps_" "$1.all" > "$1"
 }
-# queues_on CPU: in the plan that apply would make
+# queues_on CPU: how many queues the plan puts there
 queues_on() { nicpin plan --json | grep -c "^ *\"cpus\": \"$1\",\$"; }
 partition() { # CGROUP CPUS STATE
   echo "$2" > "$CGROUPS/$1/cpuset.cpus" && echo "$3" > "$CGROUPS/$1/cpuset.cpus.partition"
@@ -52,7 +52,7 @@ fresh
 corrected "partition root on CPU 1" partition guest 1 root
 has_state guest root
 equal "vectors on CPU 1" 0 "$(on_cpu 1)"
-# The vectors may be off it before the run that says so has ended.
+# The vectors may be off the CPU before the run that shows it has ended.
 shows_it() { nicpin status > /tmp/status; grep -q "exclusive CPUs 1" /tmp/status; }
 poll 5 shows_it
 contains "status" "exclusive CPUs 1" /tmp/status

@@ -15,7 +15,7 @@ with() { # CAPSH-OPTIONS -- COMMAND: a root that has lost something
 snapshot /tmp/before
 expect 0 nicpin plan --format sh; cp "$OUT" $S
 
-# Reading takes nothing.
+# Reading needs no capability.
 for command in "plan --format sh" "capture -o /tmp/capture.tar.gz --force"; do
   # shellcheck disable=SC2086
   expect 0 with --drop=all -- nicpin $command
@@ -34,7 +34,7 @@ contains "channels" "EPERM" "$OUT"
 expect 0 nicpin restore
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 
-# Root needs nothing but CAP_NET_ADMIN: what it writes is its own.
+# Root needs only CAP_NET_ADMIN: it owns the files.
 all=$(capsh --print | sed -n 's/^Bounding set =//p' | tr ',' '\n' | grep -v '^cap_net_admin$' | xargs | tr ' ' ',')
 expect 0 with "--drop=$all" -- nicpin apply
 as_planned $S

@@ -88,7 +88,7 @@ def cpus(text):
     return found
 
 
-# The events. Each may be at any place in a sequence, and ends with the interface open.
+# Each event may be at any place of a sequence, and ends with the interface open.
 
 def channels(nic, count):
     run("ethtool", "-L", nic, "combined", str(count))
@@ -163,13 +163,13 @@ def no_partition():
 
 
 def threaded(nic, on):
-    # Nobody announces it: what comes next does.
+    # Nothing announces it: the event after it does.
     write(f"/sys/class/net/{nic}/threaded", str(on))
     flap(nic)
 
 
 def mqprio(nic):
-    # One that the kernel refuses for want of queues sets all XPS to 0, too, and that is announced to nobody.
+    # If the kernel refuses for want of queues, it sets all XPS to 0, too, and announces that to nobody.
     if len(glob.glob(f"/sys/class/net/{nic}/queues/tx-*")) < 2:
         return
     run("tc", "qdisc", "replace", "dev", nic, "root", "mqprio", "num_tc", "2", "map", *"0000000011111111", "queues", "1@0", "1@1", "hw", "0")
@@ -283,7 +283,7 @@ class Judge:
             # Without a watcher, a plan does not leave out the CPUs of exclusive partitions.
             ran = watcher().get("pid") == of_unit("MainPID") != 0
             last[:] = [run("nicpin", "check", "--exact")]
-            # It may be killed meanwhile, which the manager does not know at once.
+            # The watcher may have been killed, which the manager does not know at once.
             return ran and last[0].returncode == 0 and watcher().get("pid") == of_unit("MainPID") and not self.forbidden()
         if not wait(HOPELESS, as_planned):
             return self.forbidden() or f"not as planned after {HOPELESS:.0f} s:\n{last[0].stdout}{last[0].stderr}"

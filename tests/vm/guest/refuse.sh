@@ -157,7 +157,7 @@ expect 0 nicpin apply
 in_planned_state
 expect 0 nicpin restore; poll 10 links_up
 fresh_plan
-# This one may vanish at any point of the apply; the others get their values all the same.
+# nic7 vanishes at any point of the apply; the others get their values all the same.
 nicpin apply > /tmp/said 2>&1 & running=$!
 echo 1 > "$(pci nic7)/remove"
 wait $running; status=$?

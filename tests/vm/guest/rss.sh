@@ -46,7 +46,7 @@ for nic in nic1 nic2; do
   all $nic > /tmp/now; same_file "table of $nic by ethtool" /tmp/before.$nic /tmp/now
 done
 
-# Where the driver has no table, the request is refused.
+# A driver without a table refuses the request.
 expect 1 nicpin apply nic0 --rss 2
 contains "no table" "the driver reports no RSS table" "$OUT"
 expect 0 nicpin restore
@@ -70,14 +70,14 @@ restored nic1 "after the last apply"
 expect 0 nicpin apply nic1 --channels 4 --rss 2
 equal "queues of nic1 with four channels" "0 1 " "$(queues nic1)"
 restored nic1 "after other channels"
-# A table that was set keeps its queues: the kernel refuses to remove them, unless the table is reset first.
+# The kernel refuses to remove queues of a table that was set, unless the table is reset first.
 expect 0 ethtool -X nic1 equal 8
 expect 1 ethtool -L nic1 combined 2
 all nic1 > /tmp/before.nic1
 expect 0 nicpin apply nic1 --channels 2 --rss 2
 equal "queues of nic1 with two channels" "0 1 " "$(queues nic1)"
 restored nic1 "after two channels"
-# What was the default is the default again, and follows the channels.
+# A table that was the default is the default again, and follows the channels.
 expect 0 nicpin apply nic1 --rss 2
 restored nic1 "a default table"
 expect 0 ethtool -L nic1 combined 2
@@ -104,7 +104,7 @@ wire_up nic1 10.9.0.1 nic7 10.9.0.2
 
 received() { ethtool -S nic1 | sed -n 's/^ *rx_queue_\([0-9]*\)_packets: \([0-9]*\)$/\1 \2/p'; }
 settled() { received > /tmp/is; usleep 20000; received | cmp -s - /tmp/is; }
-# sent N: packets with a source address of their own, from nic7 to nic1
+# sent N: packets from nic7 to nic1 with a source address of their own
 sent() {
   local thread=/proc/net/pktgen/kpktgend_0 line from
   from=10.$(($1 * 29 % 251 + 1)).$(($1 * 53 % 251 + 1)).$(($1 * 97 % 251 + 1))
@@ -117,7 +117,7 @@ sent() {
   } > /tmp/pktgen
   in_ns sh /tmp/pktgen
 }
-# flows: a line with the queue of each of these flows, by the counts of packets
+# flows: prints the queue of each flow, by its packets
 flows() {
   local n
   for n in 1 2 3 4 5 6 7 8 9 10 11 12; do

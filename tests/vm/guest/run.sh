@@ -4,7 +4,7 @@
 . /harness/lib.sh
 . /payload/assert.sh
 
-# bound CPUS POLICY ARGS...: a command with these arguments of run has these CPUs and this memory policy
+# bound CPUS POLICY ARGS...: `nicpin run ARGS` gives its command these CPUs and this memory policy
 bound() {
   local cpus=$1 policy=$2; shift 2
   expect 0 nicpin run "$@" -- cat /proc/self/status
@@ -34,7 +34,7 @@ pages() { grep ' anon=' "$OUT" | grep -v ' file=' | grep -o "N$1=[0-9]*" | awk -
 at_least "its pages on node 3" 900 "$(pages 3)"
 equal "its pages elsewhere" 0 "$(pages '[0124]')"
 
-# The command is what was started: its status, its signal, its place.
+# Exit status, signal and directory are the command's.
 expect 42 nicpin run nic0 -- sh -c 'exit 42'
 expect 143 nicpin run nic0 -- sh -c 'kill -TERM $$'
 expect 127 nicpin run nic0 -- /no/such/command
@@ -43,12 +43,12 @@ expect 1 nicpin run nic5 -- true
 contains "a card without a node" "nic5: its node is unknown (numa_node is -1)" "$ERR"
 expect 1 nicpin run --node 4 nic0 -- true
 
-# Needs no root.
+# Root is not needed.
 chmod 755 /payload /payload/nicpin
 expect 0 as_nobody "/payload/nicpin run nic1 -- cat /proc/self/status"
 equal "CPUs as nobody" 4-7 "$(sed -n 's/^Cpus_allowed_list:\t*//p' "$OUT")"
 
-# In a cpuset: what it leaves, and a word about it; nothing where it leaves nothing.
+# In a cpuset: the CPUs that it leaves, with a note; an error if it leaves none.
 mkdir -p /sys/fs/cgroup
 grep -q ' /sys/fs/cgroup ' /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control

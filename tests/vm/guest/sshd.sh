@@ -7,7 +7,7 @@ install -D -m 600 /payload/key.pub /root/.ssh/authorized_keys
 poll 60 test -e /sys/class/net/nic0 # udev names it
 ip addr add 10.9.0.1/24 dev nic0
 ip link set dev nic0 up
-# A session of systemd for each login takes half a minute here.
+# A login session of systemd takes half a minute here.
 echo 'UsePAM no' > /etc/ssh/sshd_config.d/test.conf
 systemctl restart ssh.service
 echo "sshd: $(systemctl is-active ssh.service)"

@@ -30,8 +30,8 @@ deltas() {
     }' /tmp/pair "$1" "$2"
 }
 
-# steered PAIR: packets pinned to each CPU of each transmit queue leave by that queue. Its vector tells, where it is
-# its own, as virtio's.
+# steered PAIR: packets from each CPU of a transmit queue leave by that queue; its vector tells if it has one of its
+# own, as virtio has.
 steered() {
   local nic queue cpus cpu irq before
   steering $P xps | grep "^$NEAR " > /tmp/xps
@@ -48,7 +48,7 @@ steered() {
 total() { awk -v irq="$1:" 'NR == 1 {n = NF} $1 == irq {for (i = 2; i <= n + 1; i++) t += $i; print t}' /proc/interrupts; }
 expand() { echo "$1" | tr ',' '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
 
-# handed_over: packets that RPS has handed to each CPU so far
+# handed_over: packets that RPS has handed to each CPU
 handed_over() { awk '{print NR - 1, $10}' /proc/net/softnet_stat; }
 
 # ---------------------------------------------------------------- one flow at a time
@@ -60,18 +60,18 @@ mount -t tracefs tracefs /sys/kernel/tracing
 HIST=/sys/kernel/tracing/events/net/napi_gro_receive_entry
 echo 'hist:keys=name,queue_mapping' > $HIST/trigger
 
-# While a card is in another namespace, sysfs does not show it.
+# sysfs does not show a card of another namespace.
 for nic in $NICS; do
   echo "$nic $(basename "$(readlink "/sys/class/net/$nic/device/driver")") $(cat "/sys/class/net/$nic/address")"
 done > /tmp/cards
 card() { awk -v nic="$1" '$1 == nic {print $2, $3}' /tmp/cards; } # NIC: its driver and address
-# on NIC COMMAND...: in the namespace of NIC
+# on NIC COMMAND...: runs in the namespace of NIC
 on() { local nic=$1; shift; if [ "$nic" = "$FAR" ]; then in_ns "$@"; else "$@"; fi; }
 
 # packets rx|tx: "queue QUEUE PACKETS" of $NIC by its driver's own counters
 packets() {
   if [ "$DRIVER:$1" = virtio_net:rx ]; then
-    # In Linux 6.12 it shows no such counter, but tells the kernel the queue with each packet, counted from 1.
+    # Linux 6.12 shows no such counter, but traces the queue of each packet, counted from 1.
     awk -v nic="$NIC" '$2 == "name:" && $3 == nic {print "queue", $6 - 1, $9}' $HIST/hist
     return
   fi
@@ -79,13 +79,13 @@ packets() {
     {key = $1; gsub(/^ +| +$/, "", key)}
     driver == "vmxnet3" && key ~ /Queue#/ {queue = tolower(key) ~ "^" way ? $2 + 0 : ""}
     driver == "vmxnet3" && queue != "" && key == "ucast pkts " way {print "queue", queue, $2 + 0}
-    # The device is kicked for each packet, as long as they come slowly.
+    # The driver kicks the device for each packet if packets come slowly.
     driver == "virtio_net" && key ~ "^" way "[0-9]+_kicks$" {print "queue", substr(key, 3) + 0, $2 + 0}
     driver == "igb" && key ~ "^" way "_queue_[0-9]+_packets$" {print "queue", substr(key, 10) + 0, $2 + 0}
     driver ~ /^e1000/ && key == way "_packets" {print "queue", 0, $2 + 0}'
 }
 
-# counts rx|tx: these, and "irq IRQ INTERRUPTS" of the vectors that are planned for that direction
+# counts rx|tx: packets, and "irq IRQ INTERRUPTS" of vectors that are planned for that direction
 counts() {
   packets "$1"
   awk -v nic="$NIC" -v way="$1" '
@@ -94,7 +94,7 @@ counts() {
     $1 in ours {n = 0; for (i = 2; i <= cpus + 1; i++) n += $i; print "irq", ours[$1], n}' /tmp/pair /proc/interrupts
 }
 
-# arrived rx|tx: nothing more is on its way; leaves the counts in /tmp/is
+# arrived rx|tx: whether no packet is on its way; leaves the counts in /tmp/is
 arrived() {
   counts "$1" > /tmp/before
   usleep 20000
@@ -102,9 +102,9 @@ arrived() {
   cmp -s /tmp/before /tmp/is
 }
 
-# grown: "QUEUE PACKETS IRQ INTERRUPTS PLANNED" between /tmp/was and /tmp/is, with PLANNED the queue that the plan gives
-# the IRQ; several queues or IRQs when several have counted. A link's own packets and a driver's watchdog are less than
-# a quarter of a flow.
+# grown: "QUEUE PACKETS IRQ INTERRUPTS PLANNED" between /tmp/was and /tmp/is; PLANNED is the queue of the IRQ by the
+# plan; several queues or IRQs if several have counted. A link's own packets and a driver's watchdog are less than a
+# quarter of a flow.
 grown() {
   awk '
     FILENAME == "/tmp/pair" {queue_of[$1] = $4; next}
@@ -124,11 +124,11 @@ grown() {
     }' /tmp/pair /tmp/was /tmp/is
 }
 
-# flow rx|tx COMMAND...: the queue and the IRQ that count while COMMAND sends are each other's by the plan. Sets QUEUE.
+# flow rx|tx COMMAND...: the queue and the IRQ that count while COMMAND sends belong together by the plan. Sets QUEUE.
 flow() {
   local way=$1 packets irq interrupts planned; shift
   counts "$way" > /tmp/was
-  # On a busy host packets come late, or in bursts with an interrupt for many: then once more.
+  # Tries again if packets come late on a busy host, or many of them with one interrupt.
   for _ in 1 2 3 4 5; do
     "$@"
     poll 5 arrived "$way"
@@ -162,21 +162,20 @@ sent_to() {
 sent_on() { on "$NIC" sh -c "taskset -c $1 ping -q -i 0.001 $NOWHERE >/dev/null & usleep 200000; kill \$!"; }
 
 SENT=0 # flows so far
-# flows NIC PEER: a flow for each receive queue, more while all came to one queue, none once each queue has had one; and
-# every transmit queue
+# flows NIC PEER: one flow for each receive queue, and more until several queues have had one; then every transmit queue
 flows() {
   local n=0 seen=0 queues queue cpus peer_mac
   NIC=$1 PEER=$2
   card "$PEER" > /tmp/card; read -r DRIVER peer_mac < /tmp/card
   card "$NIC" > /tmp/card; read -r DRIVER MAC < /tmp/card
   queues=$(awk -v nic="$NIC" '$2 == nic && $3 != "tx"' /tmp/pair | wc -l)
-  # QEMU's vmxnet3 has no hash: its device fills receive queue 0 only (RXQ_IDX in hw/net/vmxnet3.c). Its transmit queues
-  # prove the vectors of the others, each of which serves the receive and the transmit queue of one number.
+  # QEMU's vmxnet3 has no hash: it fills receive queue 0 only (RXQ_IDX in hw/net/vmxnet3.c). Its transmit queues prove
+  # the other vectors, each of which serves the receive and the transmit queue of one number.
   [ "$DRIVER" != vmxnet3 ] || queues=1
   : > /tmp/seen
   while [ "$seen" -lt "$queues" ] && [ $n -lt 16 ]; do
     [ $n -lt "$queues" ] || [ "$seen" -lt 2 ] || break
-    # No card gets one that its peer got: for 3 s QEMU's taps send a flow to the queue that it went out on.
+    # No card gets a flow that its peer got: for 3 s QEMU's taps send a flow to the queue that it came from.
     SENT=$((SENT + 1))
     flow rx sent_to $SENT
     echo "$QUEUE" >> /tmp/seen

@@ -78,7 +78,7 @@ expect 0 nicpin apply --try 600
 kill -9 "$(cat /run/nicpin/try.lock)"
 holds "the watcher is dead" poll 10 unwatched
 restored "after the watcher of a trial was killed"
-# The login goes while the trial runs: the session's leader and its group are killed.
+# The login ends during the trial: the session's leader and its group are killed.
 setsid sh -c 'nicpin apply --try 12 > /tmp/said 2>&1; echo done > /tmp/done; sleep 100' & login=$!
 holds "an apply in a session of its own" poll 10 test -e /tmp/done
 as_planned /tmp/plan.sh

@@ -13,7 +13,7 @@ outside() { # the IRQs of queues that are effective on another CPU than the admi
     [ $((0x$(cat "/proc/irq/$irq/effective_affinity") & ~allowed)) = 0 ] || echo "$irq $(cat "/sys/kernel/irq/$irq/actions")"
   done
 }
-# They begin on the other CPUs.
+# IRQs begin on the other CPUs.
 for irq in $(own); do
   # Control IRQs are unchanged.
   grep -qs config "/sys/kernel/irq/$irq/actions" || [ ! -e "/proc/irq/$irq/smp_affinity" ] || printf '%x\n' $((0xf & ~allowed)) > "/proc/irq/$irq/smp_affinity"
@@ -37,7 +37,7 @@ equal "values changed by a second apply" 0 "$(number changed)"
 expect 0 nicpin plan
 if [ $allowed = 1 ]; then
   contains "what does not fit" "interrupt vectors left" "$(in_one_line)"
-  # What a script meets that writes each mask.
+  # A script that writes each mask is refused some.
   refused=0
   for irq in $(own); do
     [ ! -e "/proc/irq/$irq/smp_affinity" ] || echo 1 2>/dev/null > "/proc/irq/$irq/smp_affinity" || refused=$((refused + 1))

@@ -14,7 +14,7 @@ query() { promtool query instant http://localhost:9090 "$1" 2>/dev/null | grep -
 as_planned() { nicpin check --exact --quiet; }
 
 holds "there is no Rust" sh -c '! command -v cargo rustc'
-# What Debian's installer sets up.
+# As Debian's installer sets it up
 echo "127.0.0.1 localhost" > /etc/hosts
 systemctl restart prometheus-node-exporter.service prometheus.service
 poll 120 promtool query instant http://localhost:9090 up > /dev/null 2>&1

@@ -3,10 +3,10 @@
 
 STATE=/run/nicpin/watch.json
 UNIT=nicpin-watch.service
-# Milliseconds until the plan is back under emulation. A debug build, which is larger, is not held to it.
+# Milliseconds until the plan is back, under emulation. A debug build, which is larger, may take longer.
 LIMIT=2000
 [ "$(stat -c %s /usr/bin/nicpin)" -lt 12000000 ] || LIMIT=20000
-# With an argument, `brief`, other machines are emulated beside this one.
+# `brief`: other machines are emulated beside this one.
 [ -z "${1:-}" ] || LIMIT=$((4 * LIMIT))
 
 runs() { sed -n 's/^  "count": \([0-9]*\),$/\1/p' $STATE 2>/dev/null; }
@@ -22,7 +22,7 @@ quiet() { # no run for a while, and none at work
 section() { echo "--- $1"; }
 journal() { journalctl --unit $UNIT --boot --output cat; }
 
-# fresh: a new watcher, whose budget of CPU time is not used up
+# fresh: a new watcher with an unused budget of CPU time
 fresh() {
   systemctl reset-failed $UNIT 2>/dev/null
   systemctl restart $UNIT
@@ -30,7 +30,7 @@ fresh() {
   poll 20 quiet
 }
 
-# corrected WHAT COMMAND...: after the command, the plan is back; prints how long that took
+# corrected WHAT COMMAND...: the plan is back after the command; prints how long that took
 corrected() {
   local what=$1 before began took; shift
   before=$(runs) began=$(milliseconds)
@@ -39,7 +39,7 @@ corrected() {
   CHECKS=$((CHECKS + 1))
   poll 30 more_runs "$before" || { failed "$what: no run"; return; }
   took=$(($(milliseconds) - ended))
-  # There may be a second run, for what came while the first one was at work; each check takes time from it.
+  # A second run may follow, for events during the first; each check takes time from it.
   until as_before; do
     sleep 0.1
     [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check --exact; return; }
@@ -51,9 +51,9 @@ corrected() {
 }
 last_event() { sed -n 's/^      "event": "\(.*\)",$/\1/p' $STATE | head -1; }
 
-# is_open NIC: whether udev has given it its name, and networkd has opened it. It has no vectors before that.
+# is_open NIC: udev has named it and networkd has opened it; before that it has no vectors.
 is_open() { [ $(($(cat "/sys/class/net/$1/flags" 2>/dev/null || echo 0) & 1)) = 1 ]; }
-# rebind NIC: takes it from its driver, and gives it back, until it is open again
+# rebind NIC: the driver gives it up and takes it back; waits until it is open again
 rebind() {
   local device driver
   device=$(readlink -f "/sys/class/net/$1/device") driver=$(readlink -f "$device/driver")
@@ -74,7 +74,7 @@ guarded() {
 }
 unguarded() { rm -r /run/systemd/system/$UNIT.d; systemctl daemon-reload; }
 
-# spoil NIC: all of its vectors go to the other node
+# spoil NIC: moves all of its vectors to the other node
 spoil() {
   local irq to
   for irq in $(irqs "$1"); do

@@ -11,7 +11,7 @@ memory() { awk '/^Private_Dirty/ {sum += $2} END {print sum}' "/proc/$(watcher_p
 section "a receive buffer that is too small"
 sysctl -qw net.core.rmem_default=2304
 fresh
-# While it reads nothing, a few messages fill the buffer.
+# A few messages fill the buffer while the watcher is stopped.
 kill -STOP "$(watcher_pid)"
 for n in $(seq 40); do ip link set dev nic3 mtu $((1400 + n)); done
 ethtool -L nic0 combined 2
@@ -31,7 +31,7 @@ fresh
 poll 20 quiet
 fds=$(descriptors) kb=$(memory) before=$(runs) began=$(milliseconds)
 for n in $(seq 2000); do
-  # Two changes of hardware, and three that are virtual.
+  # Two changes of hardware, and three virtual ones
   ip -batch - <<END
 link set dev nic3 txqueuelen $((500 + n))
 link set dev nic2 txqueuelen $((500 + n))

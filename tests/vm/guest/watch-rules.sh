@@ -9,7 +9,7 @@
 section "links that flap, and links that are virtual"
 fresh
 before=$(runs) began=$(milliseconds)
-# One process, so that they take less than a minute.
+# One process, to take less than a minute
 for _ in $(seq 60); do echo link set dev nic1 down; echo link set dev nic1 up; done | ip -batch -
 took=$((($(milliseconds) - began) / 1000))
 echo "60 flaps in $took s"
@@ -125,12 +125,12 @@ other() { local now; now=$(watcher_pid); [ "$now" != 0 ] && [ "$now" != "$pid" ]
 holds "it is started again" poll 20 other
 poll 20 more_runs 0; poll 20 quiet
 expect 0 nicpin check --exact
-# Of a run, of the watcher, of both, while a run is at work.
+# Killed: a run, the watcher, or both, during a run
 for whom in child watcher both; do
   fresh
   pid=$(watcher_pid)
   ethtool -L nic0 combined 2; ethtool -L nic0 combined 4
-  # Stopped, so that it is still there when it is killed.
+  # A stopped run still exists when it is killed.
   child() { kill -USR1 "$pid"; CHILD=$(pgrep --parent "$pid" | head -1); [ -n "$CHILD" ] && kill -STOP "$CHILD"; }
   holds "a run is at work" poll 20 child
   case $whom in
@@ -153,7 +153,7 @@ expect 0 nicpin check --exact
 
 section "--observe writes nothing"
 systemctl stop $UNIT
-# Each write(2) of nicpin to a file, as the kernel sees it. An observer's own state file cannot be made.
+# The kernel traces each write(2) of nicpin to a file. An observer cannot make its own state file.
 trace=/sys/kernel/tracing
 [ -d $trace/events ] || mount -t tracefs none $trace
 echo 'fd > 2 && (comm == "nicpin" || comm == "exe")' > $trace/events/syscalls/sys_enter_write/filter
@@ -164,7 +164,7 @@ at_least "writes of a restore" 20 "$(traced)"
 equal "records after a restore" "" "$(ls /run/nicpin/state.json 2>/dev/null)"
 mount --bind -o ro /run/nicpin /run/nicpin
 : > $trace/trace
-# Its driver spreads the interrupts anew, which irqbalance may have moved before the first apply.
+# The driver spreads the interrupts anew, which irqbalance may have moved before the first apply.
 ethtool -L nic0 combined 2; ethtool -L nic0 combined 4
 snapshot /tmp/before
 : > /tmp/observed

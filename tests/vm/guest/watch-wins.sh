@@ -8,7 +8,7 @@
 . /payload/watch-lib.sh
 LIMIT=$((LIMIT * 5 / 2))
 
-# back WHAT COMMAND...: after the command, the plan is back in time; without waiting for anything else
+# back WHAT COMMAND...: the plan is back in time after the command, without waiting for anything else
 back() {
   local what=$1 began; shift
   "$@" > /tmp/back 2>&1 || { failed "$what: $* gives status $?"; cat /tmp/back; }
@@ -46,7 +46,7 @@ section "a program that writes one vector every second"
 fresh
 irq=$(irqs nic1 | sed -n 2p)
 file=/proc/irq/$irq/smp_affinity_list planned=$(cat "/proc/irq/$irq/smp_affinity_list")
-# writes SECONDS: the times at which what was written was found restored
+# writes SECONDS: prints the times at which the vector was found restored
 writes() {
   local n
   RESTORES=0
@@ -62,7 +62,7 @@ equal "what is left unchanged" "/proc/irq/$irq/smp_affinity" "$(left_alone)"
 equal "warnings" 1 "$(journal | grep -c 'from now on it is restored after 1 min')"
 expect 0 nicpin status
 contains "status" "not restored until" "$OUT"
-# Each event about its interface, and those of another one not.
+# Only events about its interface count, not those about another one.
 ip link set dev nic3 down; ip link set dev nic3 up
 poll 20 quiet
 equal "the vector after an event about another interface" 0 "$(cat "$file")"
@@ -77,7 +77,7 @@ enslaved() {
   ip link set dev nic1 nomaster; ip link del bond9; ip link set dev nic1 up
 }
 for event in flap cpu3_off_and_on renamed enslaved "rebind nic1"; do
-  # Another interrupt of the same queue may be there by now.
+  # The queue may have another IRQ by now.
   irq=$(irqs nic1 | sed -n 2p) file=/proc/irq/$(irqs nic1 | sed -n 2p)/smp_affinity_list
   poll 20 as_before
   planned=$(cat "$file")

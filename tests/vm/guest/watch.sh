@@ -34,12 +34,12 @@ moved_while_down() { # NIC
   ip link set dev "$1" down; poll 20 quiet; spoil "$1"
   corrected "moved while down, then up, $1" ip link set dev "$1" up
 }
-# Its verdict is that of the emulation.
+# The self-test's verdict is that of the emulation.
 reset() { spoil "$1"; ethtool -t "$1" offline; true; }
 ring() { spoil "$1"; ethtool -G "$1" rx 512; }
 mtu() { spoil "$1"; ip link set dev "$1" mtu 1400; }
 remove_and_rescan() { echo 1 > "$(pci nic2)/remove"; sleep 0.5; echo 1 > /sys/bus/pci/rescan; poll 10 is_open nic2; }
-# A clock may be wrong by decades: a time beyond 32 bits of seconds has come only once.
+# A clock may be wrong by decades; a time beyond 32 bits of seconds is tried only once.
 in_2040() {
   local before
   fresh
