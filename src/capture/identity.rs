@@ -102,7 +102,6 @@ enum AddressKind {
 }
 
 impl StandIns {
-    /// Collects the identities in texts, and the hardware addresses of interfaces.
     pub fn collect<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
@@ -180,7 +179,7 @@ fn is_mixed(digits: &str) -> bool {
     digits.chars().any(|digit| !digits.starts_with(digit))
 }
 
-/// Finds addresses in their order. `known`: whether digits are those of an address.
+/// `known`: whether digits are those of an address.
 fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, AddressKind)> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -191,7 +190,6 @@ fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Addr
             all.push((at + place.start..at + place.end, kind));
             at += place.end;
         } else {
-            // A word as a whole, or a character between words.
             at += word.max(rest.chars().next().map_or(1, char::len_utf8));
         }
     }

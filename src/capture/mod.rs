@@ -45,7 +45,6 @@ pub struct Capture {
 struct Changed(String);
 
 impl Capture {
-    /// Reads a directory or another capture.
     pub fn read(path: &Path) -> Result<Self> {
         let mut tries = (1..TRIES).map(|_| Self::read_once(path));
         tries
@@ -116,7 +115,6 @@ impl Capture {
         Ok(())
     }
 
-    /// Adds the host name, hardware addresses and the time.
     pub fn identify(&mut self) -> Result<()> {
         let mut lines = String::new();
         if let Some(name) = self.root.read_opt("/proc/sys/kernel/hostname")? {
@@ -209,7 +207,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     Ok(tree)
 }
 
-/// Adds the directories and links on the way to a path. Returns a file's place and mode if it ends at one.
+/// Returns the place and mode of the file at which the path ends.
 fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option<(String, u32)>> {
     let place: Result<String> = resolve(path, |path, last| {
         let known = tree.entry(path).map(Entry::without_names);

@@ -159,13 +159,12 @@ pub fn addresses(root: &Root) -> Result<Vec<(String, String)>> {
     Ok(addresses)
 }
 
-/// Six or more pairs of hex digits.
 fn is_hardware_address(text: &str) -> bool {
     let pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-/// Moves the script in the answer about other tools; `None` if no site chose its place.
+/// Returns `None` if no site chose the place of the script.
 fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     let mut tools: OtherTools = serde_json::from_str(found).ok()?;
     let script = tools.irqbalance.as_mut()?.policy_script.as_mut()?;
@@ -206,7 +205,6 @@ struct Names {
 }
 
 impl Names {
-    /// Collects names; `all`: also those of interfaces and of the host.
     fn collect(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
@@ -371,7 +369,6 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     all.enumerate().map(other).collect()
 }
 
-/// Returns handlers, each with the driver of its interface, if known.
 fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
     let known = machine.interfaces.iter().flat_map(|interface| {
         let unknown = interface.unknown_vectors.iter();

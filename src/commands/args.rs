@@ -122,8 +122,7 @@ impl TargetArgs {
         !self.select.selectors.is_empty()
     }
 
-    /// Returns the arguments for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive
-    /// cpuset partitions.
+    /// A watcher may leave out CPUs of exclusive cpuset partitions; its runs and reports beside it do so, too.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();

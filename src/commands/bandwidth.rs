@@ -1,8 +1,7 @@
 //! Measures how fast the CPUs of one node read the memory of another, for `nicpin nodes --bandwidth`.
 //!
-//! One thread on each core of a node reads its share of one buffer, repeatedly and in order: the rate of a well-made
-//! program, and on most machines the limit of the link between the nodes. It is no latency, and other work on the
-//! machine lowers it.
+//! One thread on each core of a node reads its share of one buffer in order, again and again. On most machines the link
+//! between the nodes is the limit; other work on the machine lowers the rate.
 
 use std::hint::black_box;
 use std::panic::resume_unwind;

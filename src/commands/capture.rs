@@ -73,7 +73,7 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// Makes one line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
+/// A device has one `affinity_hint` per IRQ: one line names all files of a kind.
 fn unreadable_files(refused: &[String]) -> impl Iterator<Item = String> {
     let mut kinds: BTreeMap<_, (_, usize)> = BTreeMap::new();
     for path in refused {

@@ -1,5 +1,5 @@
-//! Rules of the command line beyond the definitions of its options: without a command it is `nicpin status`, and
-//! options without effect beside others are refused, so that nobody relies on them.
+//! Without a command it is `nicpin status`; options without effect beside others are refused, so that nobody relies on
+//! them.
 
 use std::ffi::OsString;
 
@@ -34,7 +34,6 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
     args
 }
 
-/// How many words a global option takes; `None` if `word` is not this option.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
     let is_short = |short| word.strip_prefix('-') == Some(&String::from(short));
     let long = option.get_long().unwrap_or_default();
@@ -68,8 +67,7 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
-/// The command with another program's name for it, or the one that differs in the fewest letters; `None` if more than
-/// two or half of them differ.
+/// Returns `None` if more than two letters, or half of them, differ.
 pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
     if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
@@ -122,7 +120,7 @@ const OTHER_NAMES: [(&str, &str); 14] = [
     ("dump snapshot export", "capture"),
 ];
 
-/// Commands, formats and options, and the options that have no effect with them.
+/// Options that have no effect with these commands, formats and options.
 const NO_EFFECT: [(&str, &str); 16] = [
     ("completions man help", "root config"),
     (
@@ -163,7 +161,6 @@ pub fn hide_refused(command: Command) -> Command {
     })
 }
 
-/// Returns `None` if each option has an effect beside the others.
 pub fn without_effect(matches: &ArgMatches) -> Option<String> {
     let (name, matches) = matches.subcommand()?;
     let given = |id: &str| is_given(matches, id);

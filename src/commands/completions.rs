@@ -48,7 +48,6 @@ pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-/// Returns whether this process was started by the script of a shell, and is answered.
 pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
@@ -71,7 +70,7 @@ pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns candidates, one per line, for the part that bash replaces: the first of `parts`, before all words.
+/// Returns one candidate per line for the part that bash replaces, which is the first of `parts`.
 fn bash_candidates(
     defined: &Command,
     parts: Vec<OsString>,
@@ -104,7 +103,7 @@ fn bash_candidates(
         .collect())
 }
 
-/// Joins what bash has split; `typed` is the last word up to the cursor, without the part before a separator.
+/// `typed` is the last word up to the cursor, without the part before a separator.
 fn join_words(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
     let is_separator = |part: &OsString| {
         !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b))
@@ -124,7 +123,6 @@ fn join_words(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
     words
 }
 
-/// The definition by which the last of these words is completed.
 fn command_of(defined: &Command, words: &[OsString]) -> Command {
     let (typed, before) = match words {
         [before @ .., typed] => (typed.clone(), before),
@@ -141,7 +139,6 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
         let first = SubcommandCandidates::new(move || names(&root, &typed));
         return known.allow_external_subcommands(true).add(first);
     }
-    // An earlier word is a selector or an option of `status`.
     known.build();
     known
         .find_subcommand("status")

@@ -1,8 +1,7 @@
 //! `apply --try` and `nicpin confirm`: restore the settings after a time, unless they are confirmed.
 //!
-//! The watcher is a process in a session of its own, started before the first write: it survives the end of the apply,
-//! of its terminal and of its login. If the apply ends without reporting that it finished, the watcher restores at
-//! once.
+//! The watcher, a process in a session of its own, survives the end of the apply, of its terminal and of its login. If
+//! the apply ends without reporting that it finished, the watcher restores at once.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _, stdin};
 use std::os::fd::AsFd as _;
@@ -45,7 +44,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Pauses between the watcher's attempts to restore, each twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
-/// After the end of the trial, an apply on a terminal waits this long for its watcher to restore.
+/// An apply on a terminal waits this long, after the trial, for its watcher to restore.
 const GRACE: Duration = Duration::from_secs(2);
 /// The watcher sends this to its apply when it has the lock; otherwise it sends the error.
 const READY: &str = "ready";
@@ -110,7 +109,7 @@ impl TrialProcess {
 /// The watcher: `nicpin await-confirm`.
 pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
-    // The watcher may outlive the caller, whose locks and pipes are not its own.
+    // The caller's locks and pipes are not the watcher's.
     sys::close_from(3).context("close_range")?;
     let root = open_to_write(cli)?;
     let watch = TrialGuard::begin(&root);
@@ -186,8 +185,7 @@ pub fn restores_nothing(root: &Root) -> bool {
     Trial::load(root).is_ok_and(|trial| trial.is_none_or(|trial| trial.found_all_as_planned(root)))
 }
 
-/// On a terminal, waits for Enter or the end of the trial. Asks on standard error: the report on standard output may be
-/// JSON.
+/// Asks on standard error: the report on standard output may be JSON.
 pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
     if !stdin.is_terminal() || stop_reason().is_some() {

@@ -158,7 +158,6 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
     ))?)
 }
 
-/// Strips the extensions of captures and JSON.
 fn stem(path: &Path) -> String {
     let name = path
         .file_name()

@@ -1,4 +1,4 @@
-//! The texts of `help.toml`: what `--help` and the manual pages say of a command beside its options, and of a topic.
+//! The texts of `help.toml`, for `--help` and the manual pages.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,13 +21,12 @@ pub struct HelpText {
     pub codes: Vec<(u8, String)>,
     /// Further text; for a command, about its exit codes.
     pub more: String,
-    /// Each with its meaning.
     pub forms: Vec<(String, String)>,
     /// Lines, each with a command and its effect.
     pub examples: String,
 }
 
-/// The texts by command or topic. The tests read all of it.
+/// The tests read all of it.
 static HELP: LazyLock<BTreeMap<String, HelpText>> =
     LazyLock::new(|| toml::from_str(include_str!("help.toml")).unwrap_or_default());
 

@@ -89,7 +89,7 @@ pub fn read_policy(
     Ok((policy, text))
 }
 
-/// Reads for a command that only reads and has no policy options.
+/// Serves commands that only read and have no policy options.
 pub fn read_host(
     cli: &General,
     root: &Root,
@@ -129,15 +129,14 @@ fn read_machine(
     Ok((machine, policy))
 }
 
-/// Adds the record's facts to the machine; check and apply report an unreadable record.
+/// An unreadable record is ignored: check and apply report it.
 pub fn complete(root: &Root, machine: &mut Machine) -> Option<Record> {
     let record = Record::load(root).ok()?;
     record.complete(machine);
     Some(record)
 }
 
-/// Where the programs of a policy may run; for a comparison, and for programs that do not run, as an earlier apply
-/// recorded it.
+/// For a comparison, and for programs that do not run, the CPUs are those that an earlier apply recorded.
 fn programs(
     purpose: Purpose,
     root: &Root,
@@ -204,7 +203,7 @@ pub fn read_and_plan(
     mut options: ReadOptions<'_>,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
-    // Interfaces that are not selected take part only in the placement, without the settings of their queues.
+    // Other interfaces only take part in the placement, without the settings of their queues.
     if target.is_given() {
         options.queues = Queues::Numbers;
     }
@@ -226,8 +225,8 @@ pub fn read_and_plan(
     Ok((machine, plan))
 }
 
-/// Reads and plans for a report. CPUs of exclusive cpuset partitions that a running watcher leaves out are left out
-/// here as well, and from suggested commands. An unreadable state of the watcher is only reported.
+/// Leaves out CPUs of exclusive cpuset partitions that a running watcher leaves out, also in suggested commands. An
+/// unreadable state of the watcher is only reported.
 pub fn read_and_compare(
     cli: &General,
     root: &Root,
@@ -260,8 +259,7 @@ pub fn read_and_compare(
     Ok((machine, plan, watcher, given))
 }
 
-/// Refuses an option that no interface can meet. If others can meet it, or the policy file requests it, the interfaces
-/// are only reported.
+/// If only some interfaces cannot meet an option, or the policy file requests it, they are only reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let unmet = NoteAbout::of(plan, |_, note| match note {
         // On nodes where the program does not run, the request has no effect, unless there are no others.
@@ -296,7 +294,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The interfaces of a selector, and the plan of these and all others in use, which shows the CPUs without interrupts.
+/// The plan is of all interfaces in use: it shows the CPUs without interrupts.
 pub fn plan_beside_all(
     machine: &Machine,
     policy: &Policy,

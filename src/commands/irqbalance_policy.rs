@@ -1,8 +1,6 @@
-//! `nicpin irqbalance-policy`: answer irqbalance as its policy script.
-//!
-//! irqbalance runs its policy script once for each IRQ, with the device's path in /sys and the IRQ as arguments, and
-//! reads lines such as `ban=true`. Its service may run in a network namespace without network devices: then the answer
-//! comes from the record of the last apply.
+//! `nicpin irqbalance-policy`: answer irqbalance, which runs its policy script once for each IRQ, with the device's
+//! path in /sys and the IRQ as arguments, and reads lines such as `ban=true`. Its service may run in a network
+//! namespace without network devices: then the answer comes from the record of the last apply.
 
 use anyhow::Result;
 use clap::Args;
@@ -53,8 +51,8 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
 }
 
-/// Whether the device has a network interface, here or elsewhere. irqbalance passes a path outside /sys/devices for an
-/// IRQ whose device it does not know: that IRQ may belong to an interface.
+/// irqbalance passes a path outside /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an
+/// interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let device = root.canonical(device)?;
     let Some(device) = device.filter(|path| path.starts_with("/sys/devices/")) else {
@@ -73,7 +71,7 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let mut all = TargetArgs::default();
     all.select.if_present = true;
-    // All interfaces are in another network namespace than irqbalance's service; such ones are planned if selected.
+    // irqbalance's service has a network namespace of its own: interfaces of others are planned if selected.
     all.select.selectors = vec!["*".to_owned()];
     // The answer decides what irqbalance writes.
     read_policy(Purpose::Write, cli, root, &PolicyArgs::default())?;

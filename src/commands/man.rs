@@ -1,5 +1,4 @@
-//! `nicpin man` and `nicpin help`: pages about nicpin, its commands and topics, made from the definitions of the
-//! command line and the table of help texts.
+//! `nicpin man` and `nicpin help`: pages made from the definitions of the command line and the help texts.
 
 use std::mem::{replace, take};
 use std::path::PathBuf;
@@ -176,7 +175,6 @@ fn command_page(command: &Command) -> Result<ManPage> {
         parts.push(Heading("ARGUMENTS"));
         parts.extend(arguments);
     }
-    // Arguments have a section of their own, before the options.
     let with_options = command.clone().mut_args(|arg| {
         let hides = arg.is_positional() || arg.is_hide_set();
         arg.hide(hides)
@@ -218,7 +216,7 @@ fn command_page(command: &Command) -> Result<ManPage> {
     })
 }
 
-/// The date is that of nicpin's sources, which `dist/build` sets, so that each build gives the same bytes.
+/// The date is that of nicpin's sources, by `dist/build`: each build gives the same bytes.
 fn source(page: &ManPage, pages: &[ManPage]) -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()

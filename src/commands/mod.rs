@@ -120,7 +120,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the output is a report, which `--quiet` suppresses, and not a requested document.
+    /// Whether `--quiet` suppresses the output; it does not suppress documents that were asked for.
     pub fn reports(&self) -> bool {
         !matches!(
             self,
@@ -129,7 +129,7 @@ impl Command {
     }
 }
 
-/// The command line with the help texts, which only help needs.
+/// Only help needs the help texts.
 pub fn defined() -> clap::Command {
     let with_help = |command: clap::Command| {
         let help = HelpText::of(command.get_name());
@@ -167,7 +167,6 @@ impl Cli {
     }
 }
 
-/// Appends the command's output to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match cli.general.color {
         Auto => Colours::Auto,
@@ -212,7 +211,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
             let Watch(watch_args) = &watcher.command else {
                 bail!("a run of nicpin watch is started by nicpin watch");
             };
-            // A copy of a policy whose file has become invalid.
+            // The watcher's copy of a policy whose file has become invalid.
             watcher.general.config = general.config.clone().or(watcher.general.config);
             watched::run(&watcher.general, watch_args, args, out)
         }

@@ -1,4 +1,4 @@
-//! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
+//! `nicpin nodes`: nodes, memory, distances and interfaces.
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;

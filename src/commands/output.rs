@@ -1,5 +1,5 @@
-//! The output of commands: reports, messages, and files that the user names, which are not below --root. All text for
-//! people is printed here, without control characters of other origin.
+//! Reports, messages, and files that the user names, which are not below --root. All text for people is printed here,
+//! without control characters of other origin.
 
 use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -174,7 +174,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     write().inspect_err(|_| _ = remove_file(&new))
 }
 
-/// A message begins with this; it is empty in a run of the watcher, which reports the run's messages as its own.
+/// A run of the watcher has none: the watcher reports the run's messages as its own.
 fn speaker() -> &'static str {
     let is_run = env::args_os()
         .nth(1)
@@ -182,12 +182,12 @@ fn speaker() -> &'static str {
     text_if(!is_run, "nicpin: ")
 }
 
-/// Prints one line to standard error; only the message is lost if that is closed.
+/// Only the message is lost if standard error is closed.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}{}", speaker(), message(text));
 }
 
-/// Prints the usage below the error; `json`: also prints the error as JSON, without the usage.
+/// `json`: also prints the error as JSON, without the usage.
 pub fn say_usage(mut error: clap::Error, json: bool) {
     let said = |error: &clap::Error| error.to_string().replacen("error: ", "", 1);
     let _ = write!(io::stderr(), "{}{}", speaker(), printable(&said(&error)));
@@ -203,7 +203,6 @@ pub fn say_usage(mut error: clap::Error, json: bool) {
     }
 }
 
-/// Prints one line to standard output, after the command's output.
 pub fn say_as_json(text: &str, exit: u8) {
     let error = ErrorDocument {
         schema: ERROR_SCHEMA,

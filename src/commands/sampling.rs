@@ -37,7 +37,7 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Starts anew if other counters are wanted. Interfaces that were wanted before are noticed when they return.
+    /// Interfaces that were wanted before are noticed when they return.
     pub fn change(&mut self, mut wanted: CounterSelection) -> Result<()> {
         let before = self.wanted.interfaces.iter();
         wanted.interfaces.extend(before.cloned());
@@ -62,7 +62,7 @@ impl<'a> Sampler<'a> {
         Ok(delta)
     }
 
-    /// The delta of the counters over `time`, or until an interrupt; `quiet`: without the progress line.
+    /// An interrupt ends it earlier. `quiet`: without the progress line.
     pub fn over(
         &mut self,
         time: Duration,

@@ -31,7 +31,6 @@ const GAP: usize = 8;
 pub struct Picture {
     /// The machine, when it was read, and its kernel's release, as far as known.
     pub origin: String,
-    /// Whether each queue has a line to its CPU.
     pub lines: bool,
     title: String,
     is_map: bool,
@@ -56,7 +55,6 @@ struct Panel {
 }
 
 struct Card {
-    /// A, B, and so on.
     key: String,
     name: String,
     size: String,
@@ -65,14 +63,12 @@ struct Card {
     queues: BTreeSet<QueueId>,
 }
 
-/// The CPUs of all queues, now or planned.
 struct Scene {
     title: &'static str,
     score: String,
     marks: BTreeSet<Mark>,
 }
 
-/// A queue's vector on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     cpu: u32,

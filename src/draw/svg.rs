@@ -1,6 +1,5 @@
-//! The picture of a machine as SVG: panels for nodes, in them boxes for caches, cores and CPUs, and below these the
-//! interfaces. Text stays text, colours follow the viewer's light or dark scheme, and nothing is shown by colour alone:
-//! each interface has a letter, each core its number. The same picture gives the same bytes.
+//! The picture of a machine as SVG. Text stays text, colours follow the viewer's light or dark scheme, and nothing is
+//! shown by colour alone: each interface has a letter, each core its number. The same picture gives the same bytes.
 //!
 //! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each
 //! core is shown, as a heat map.
@@ -231,7 +230,6 @@ impl<'a> Drawing<'a> {
         drawing
     }
 
-    /// Returns the bottom of the cores.
     fn cores(&mut self, panel: &Panel, (left, top): (usize, usize), inner: usize) -> usize {
         self.below
             .text((left, top + 19), "node", &panel.name, &panel.about);
@@ -346,7 +344,6 @@ impl<'a> Drawing<'a> {
         out.0 += "</g>\n";
     }
 
-    /// An interface, the dots of its queues over its width, and their lines to CPUs.
     fn chip(&mut self, at: usize, place: [usize; 4]) {
         let (picture, [x, y, w, h]) = (self.picture, place);
         let (card, colour) = (&picture.cards[at], at % COLOURS);
@@ -424,7 +421,6 @@ impl Svg {
         self.0 += &format!(r#"<g transform="translate({x} {y})">{then}"#);
     }
 
-    /// `then` has a weaker colour.
     fn text(&mut self, (x, y): (usize, usize), class: &str, first: &str, then: &str) {
         if first.is_empty() {
             return;

@@ -18,7 +18,6 @@ const TOEPLITZ: u8 = 1;
 const ADDRESSES: u32 = 1 << 4 | 1 << 5;
 const ADDRESSES_AND_PORTS: u32 = ADDRESSES | 1 << 6 | 1 << 7;
 
-/// Where a flow arrives, as far as known.
 #[derive(Debug, Serialize)]
 pub struct Arrival {
     #[serde(flatten)]
@@ -67,7 +66,6 @@ fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Err
     hash.map(|hash| format!("{hash:08x}")).serialize(serializer)
 }
 
-/// Why a part of the answer is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, thiserror::Error)]
 #[serde(transparent)]
 #[error("{why}")]
@@ -98,7 +96,7 @@ fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
 }
 
-/// A flow arrives on the interface, or on each port of a bond or VLAN. The card does not see what a tunnel carries.
+/// The card does not see what a tunnel carries.
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
@@ -111,7 +109,6 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
     }
 }
 
-/// The interfaces through which a flow comes.
 #[derive(Debug, Clone, Default)]
 pub struct Through<'a> {
     /// Those with a device: one, the ports of a bond, or those that a selector matches.
@@ -158,7 +155,7 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
     arrival
 }
 
-/// The queue of the first filter that matches, else of the hash. That is always computed, since RPS uses it, too.
+/// The hash is always computed, since RPS uses it, too.
 fn choose_queue(
     machine: &Machine,
     interface: &Interface,

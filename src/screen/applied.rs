@@ -291,7 +291,7 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     format!("restored: {why}{}", with_prefix("; ", not_restored))
 }
 
-/// Says `why` settings were restored; `again`: when the rest is tried again.
+/// `again`: when the rest is tried again.
 fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");

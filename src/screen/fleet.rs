@@ -142,7 +142,7 @@ fn hosts(many: usize) -> String {
 /// Characters of a list without `all`.
 const LONGEST_LIST: usize = 800;
 
-/// Folds names into one line; of a long list it has a part, and how many names are left out.
+/// Of a long list it prints a part, and how many names are left out.
 fn list(names: &[&str], all: bool) -> String {
     let whole = fold(names).join(",");
     if all || whole.len() <= LONGEST_LIST {

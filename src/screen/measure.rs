@@ -247,7 +247,6 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
     )
 }
 
-/// Returns the number, and the prefix of its unit.
 fn scaled(gbit_per_second: f64) -> (String, &'static str) {
     match gbit_per_second {
         0.0 => ("0".into(), ""),

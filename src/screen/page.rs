@@ -50,7 +50,7 @@ impl Page {
         self.item("", text);
     }
 
-    /// Adds a label, and the text with further lines indented below it; nothing if the text is empty.
+    /// Further lines are indented below the text; an empty text adds nothing.
     pub fn item(&mut self, label: impl Into<String>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
@@ -81,8 +81,8 @@ impl Page {
         }
     }
 
-    /// Each column is as wide as its widest cell. If the last column is not aligned to the right, its text continues
-    /// below itself; if it is, columns that do not fit the screen follow below, again after the first.
+    /// If the last column is not aligned to the right, its text continues below itself; if it is, columns that do not
+    /// fit the screen follow below, again after the first.
     pub fn table(
         &mut self,
         indent: usize,
@@ -96,8 +96,8 @@ impl Page {
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
-    /// A sentence on the measures that the plan changes: in full all of them, in the objective's order. `interfaces`:
-    /// those of its interfaces. Returns whether it mentions the queues of the busiest core.
+    /// Has all changed measures if in full, in the objective's order. Returns whether it mentions the queues of the
+    /// busiest core.
     pub(crate) fn gain(
         &mut self,
         now: &Score,

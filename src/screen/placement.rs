@@ -54,7 +54,6 @@ pub(super) fn pending(plan: &Plan) -> usize {
     vectors.map(Item::vector).filter(Item::is_pending).count()
 }
 
-/// A vector, a thread, or the steering of a queue.
 #[derive(Default)]
 struct Item<'a> {
     label: &'static str,

@@ -1,4 +1,4 @@
-//! A plan as text: a line for each run of queues whose CPUs follow one pattern, or for each queue, with the reasons.
+//! A plan as text: a line for each run of queues whose CPUs follow one pattern, or for each queue.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,7 @@ use nicpin::report::difference::MeasureChange;
 
 pub use crate::screen::placement::PlanDetail;
 
-/// `changes`: the measures that the plan changes for interfaces. `needless`: the IRQs that it moves without a gain.
-/// `masks`: also each file with its current and planned mask.
+/// `needless`: IRQs that the plan moves without a gain. `masks`: also each file with its current and planned mask.
 pub fn plan(
     plan: &Plan,
     (changes, needless): (&[MeasureChange], usize),

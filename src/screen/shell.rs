@@ -1,5 +1,4 @@
-//! A plan for the shell and other programs: a script with the writes of `apply`, and the CPUs left for applications as
-//! taskset, numactl, DPDK, systemd and kubelet accept them.
+//! A plan for other programs: a script with the writes of `apply`, and the CPUs left for applications.
 
 use crate::screen::page::Page;
 use crate::screen::{count, enclose, interface_or_machine, text_or, with_prefix};
@@ -9,8 +8,7 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::SettingKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, SettingKind, Write};
 
-/// Prints a line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below the unmet requests; not for a plan
-/// that changes channels.
+/// Unmet requests come first. A plan that changes channels has no script.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",

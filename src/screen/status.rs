@@ -1,5 +1,4 @@
-//! The status: a verdict with the command that fixes it, a line for each interface, and the gain of the plan; on
-//! request the details of each interface.
+//! The status: a verdict with the command that fixes it, the interfaces, and the gain of the plan.
 
 use std::iter::once;
 

@@ -81,8 +81,7 @@ impl Writer {
         }
     }
 
-    /// The last cell continues below itself; cells that do not fit continue below. `blanks`: their number before and
-    /// after a cell.
+    /// Cells that do not fit continue below, the last one below itself. `blanks`: their number before and after a cell.
     pub(super) fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
         let Some((last, cells)) = cells.split_last() else {
             return self.end(0);
