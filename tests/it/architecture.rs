@@ -133,7 +133,6 @@ fn from_above(mut named: Named) -> Named {
     named
 }
 
-/// Whether it is `pub use` or `pub(crate) use`.
 fn is_use(after: &[TokenTree]) -> bool {
     let skip = usize::from(matches!(after.first(), Some(TokenTree::Group(_))));
     matches!(after.get(skip), Some(TokenTree::Ident(word)) if word == "use")
@@ -143,7 +142,6 @@ fn is_for_tests(attribute: Option<&TokenTree>) -> bool {
     attribute.is_some_and(|attribute| attribute.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
-/// Finds the place after the braces or the semicolon of an item.
 fn after_item(tokens: &[TokenTree], from: usize) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -209,7 +207,6 @@ struct Use {
     line: usize,
 }
 
-/// Uses of one another, and of the standard library and other crates.
 fn uses(files: &Files) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut inner, mut outer) = (BTreeSet::new(), BTreeSet::new());
     for (file, named) in files {

@@ -218,7 +218,6 @@ fn a_vector_without_files_is_named() {
         text.ends_with(": 73 (mlx4-3@0000:82:00.0)") && note["fix"] == "run again",
         "{text}"
     );
-    // Without any vector nothing can be proven, whether a selector is given or not.
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
     }

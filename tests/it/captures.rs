@@ -63,7 +63,6 @@ fn an_unchanged_machine_gives_the_same_bytes() {
     assert_eq!(first, Captured::of(machine.dir()).bytes());
     let captured = Captured::of(machine.dir());
     assert_eq!(first, Captured::of(&captured.file()).bytes());
-    // More interrupts change nothing; a moved vector does.
     let interrupts = machine.read("/proc/interrupts");
     assert!(interrupts.contains("          1 "), "{interrupts}");
     machine.write(

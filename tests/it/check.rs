@@ -86,7 +86,6 @@ fn moved_by_another() {
         [&moved["path"], &moved["current"], &moved["value"]],
         expected.each_ref()
     );
-    // The record keeps what apply has set, also after another apply.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     check_reason(&machine, &[], "moved-by-other", "the last apply set ");
@@ -202,7 +201,6 @@ fn a_cpu_went_offline() {
 fn vectors_have_other_irqs() {
     let machine = applied("two-socket-mlx4");
     machine.renumber("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0", 71, 171);
-    // As planned by chance: no difference.
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write("/proc/irq/171/smp_affinity", "fff\n");
     let table = check_reason(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
@@ -253,7 +251,6 @@ fn what_could_not_be_determined() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// Settings that are as good as planned are no difference but with `--exact`, and apply restores them once.
 #[test]
 fn an_equivalent_arrangement_is_no_difference() {
     let machine = applied("two-socket-mlx4");
@@ -381,7 +378,6 @@ fn a_record_that_cannot_be_read_is_unknown() {
     is_unknown("EISDIR");
 }
 
-/// An interface that is unknown for two reasons is one; the settings of the whole machine are none.
 #[test]
 fn what_is_unknown_is_counted_by_interface() {
     let machine = Copy::of("two-socket-mlx4");
@@ -431,7 +427,6 @@ fn a_selector_without_an_interface_is_reported() {
     let machine = applied("two-node");
     let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    // The plan has nothing to write and says the same.
     let plan = machine.nicpin(&["plan", "nic0"]).stdout;
     expect("pending.check.txt", run.stdout + &plan);
     assert_eq!(

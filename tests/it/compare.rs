@@ -239,7 +239,6 @@ fn without_a_far_node_nothing_runs() {
         code == 1 && errors.contains("no interface matches `eth7`"),
         "{errors}"
     );
-    // A command runs on this machine only.
     let (code, errors) = run(&fixture("four-node"), &["nic0"]);
     assert!(
         code == 64 && errors.contains("not on the one that --root names"),

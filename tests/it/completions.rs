@@ -111,7 +111,6 @@ fn completions_name_what_the_machine_has() {
             &["0", "1", "2", "3", "4", "5", "6", "7"],
         ),
         (&[&joined, "compare", "--far", "7"], &["7"]),
-        // Where no command is named.
         (&[&joined, "eth3"], &["eth3"]),
         (
             &[&joined, "eth3", "dri"],

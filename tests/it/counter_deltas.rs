@@ -288,7 +288,6 @@ fn counters_that_jump_are_measured() {
     crate::screen::measure::measure(&measure, true);
 }
 
-/// How much each of three counters grows in each step.
 fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
     (
         any::<u32>(),
@@ -297,7 +296,6 @@ fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
 }
 
 proptest! {
-    /// The sum is right however often the counters wrap.
     #[test]
     fn steps_add_up((start, steps) in steps()) {
         let row = |counts: [u32; 3]| format!("40: {} {} {} chip  a", counts[0], counts[1], counts[2]);
@@ -321,7 +319,6 @@ proptest! {
         prop_assert_eq!(sum.elapsed, Duration::from_secs(steps.len() as u64));
     }
 
-    /// The samples may have any CPUs and rows; what is left out is not counted.
     #[test]
     fn any_two_samples_compare(
         cpus in prop::array::uniform2(prop::collection::btree_set(0_u32..8, 1..6)),

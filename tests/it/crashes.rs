@@ -59,8 +59,7 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
     }
 }
 
-/// The apply and the watcher of a trial are killed: a trial that changed nothing cannot be confirmed, and the next
-/// nicpin restores exactly what was set.
+/// A trial that changed nothing cannot be confirmed, and the next nicpin restores exactly what was set.
 #[test]
 fn a_crash_at_every_step_of_a_trial() {
     let machine = machine();
@@ -169,7 +168,6 @@ fn nothing_is_written_before_the_record_is_safe() {
         *action == FileAction::ReplaceState && path.ends_with("/state.json")
     });
     assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
-    // If the record cannot be written to disk, nothing is written.
     for action in [
         FileAction::MakeDir,
         FileAction::WriteState,

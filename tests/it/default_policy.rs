@@ -162,7 +162,6 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     assert!(codes(&isolated).contains(said_so), "{}", codes(&isolated));
     machine.write("/sys/devices/system/cpu/isolated", "\n");
     machine.write("/proc/irq/default_smp_affinity", "ff\n");
-    // The other settings that keep CPUs free of IRQs.
     machine.write("/proc/cmdline", "quiet isolcpus=managed_irq,1-3,7\n");
     assert_eq!(candidates(&plan(&[])), ["0", "4-6"]);
     machine.remove("/proc/cmdline");
@@ -414,7 +413,6 @@ fn rule_4_a_line_that_two_cards_share_is_planned_once() {
         (vec!["1".to_owned()], vec!["-".to_owned()])
     );
     assert!(codes(of(&plan, "eth1")).contains(&"line-shared"));
-    // Both interfaces have the line where it is planned, wherever it is now, and one that is selected plans it.
     for now in ["0", "7"] {
         for interface in &mut host.interfaces {
             interface.vectors[0].effective = Some(set(now));
@@ -442,7 +440,6 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
     host.topology.isolated = set("6-7");
     let moved = of_control(&host).unwrap();
     assert_eq!(moved, set("0"), "the CPU with the fewest queues");
-    // On a candidate CPU it stays.
     host.interfaces[0].vectors[2].effective = Some(moved);
     assert_eq!(of_control(&host), None);
 }
@@ -472,7 +469,6 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
         Some("nicpin apply --channels 8 eth1")
     );
     assert_eq!(fix(of(&before, "eth2")), None);
-    // The command has the form that the device takes.
     let wanted = |name: &str| {
         plan_with(&host, &[("channels", "3")], &[name]).channels[0]
             .command

@@ -326,7 +326,6 @@ fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
     assert_eq!(of("wlan0"), ["62=data", "63=data", "64=data"]);
     assert_eq!(of("wan"), ["65=combined 0 order", "66=control"]);
     assert_eq!(of("eth0"), ["68=combined 0 order", "69=combined 1 order"]);
-    // A capture has what the device tree told.
     let capture = tree.dir().join("host.tar.gz");
     let path = capture.to_str().unwrap();
     assert_eq!(tree.nicpin(&["capture", "-o", path]).code, 0);

@@ -23,7 +23,7 @@ fn lines(unit: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// With `ProtectKernelTunables=` every write to /proc/irq fails with EROFS; a unit of irqbalance had that once.
+/// With `ProtectKernelTunables=` every write to /proc/irq fails with EROFS.
 #[test]
 fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
     for line in unit().into_iter().chain(lines("nicpin-watch.service")) {
@@ -257,7 +257,6 @@ fn example() -> String {
     )
 }
 
-/// What the setting decides, its values, and its default.
 fn described(entry: &PolicyEntry) -> String {
     let end = if entry.note.is_empty() { "" } else { ". " };
     let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
@@ -295,7 +294,6 @@ fn the_example_policy_is_made_from_the_table_of_settings() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), example);
 }
 
-/// As shipped, the example changes nothing; without its comment signs, every line is valid.
 #[test]
 fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");

@@ -89,7 +89,6 @@ fn the_page_has_what_is_known_of_each_driver() {
     }
 }
 
-/// Links to files or headings that do not exist.
 fn broken_links(page: &Page) -> Vec<String> {
     let broken = |link: &&str| {
         let (file, heading) = link.split_once('#').unwrap_or((link, ""));
@@ -154,7 +153,6 @@ fn wrong_policies(page: &Page) -> Vec<String> {
     page.blocks("toml").iter().filter_map(said).collect()
 }
 
-/// Runs command lines one after the other on a copy of a machine.
 #[derive(Default)]
 struct Runs {
     machine: Option<Copy>,

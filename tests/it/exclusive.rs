@@ -152,7 +152,6 @@ fn a_plan_leaves_them_out_on_request_only() {
         "{explained}"
     );
 
-    // The policy file asks for it, and it is applied.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = true\n");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -253,7 +252,6 @@ fn a_node_without_other_cpus_is_as_one_whose_cpus_are_isolated() {
         (Some(2), NodeSource::Nearest, &set("8-11"))
     );
     assert_eq!(codes(eth0), ["node-without-cpus"]);
-    // The CPUs are exclusive on every node, or named by the policy.
     host.topology.exclusive = set("0-11");
     assert_eq!(
         codes(of(&plan_with(&host, avoid, &[]), "eth0")),
@@ -330,7 +328,6 @@ fn captures_have_them_without_the_names_of_cgroups() {
         (again.bytes(), again.run.stderr.contains("cgroup")),
         (captured.bytes(), false)
     );
-    // With `--identify` the names stay.
     assert!(
         Captured::with(copy.dir(), &["--identify"])
             .text()
@@ -358,7 +355,6 @@ fn endless_cgroups_do_not_stall_anything() {
             .stdout
             .contains("some were not checked")
     );
-    // Each below the one before.
     let deep = Copy::of("two-node");
     let path = vec!["a"; 40].join("/");
     for depth in 1..=40 {

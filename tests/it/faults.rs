@@ -198,7 +198,6 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
     assert_ne!(first.hash, second.hash);
 }
 
-/// Settings that only the second plan changes are restored with the rest.
 #[test]
 fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
     let machine = Copy::of("two-node");
@@ -284,7 +283,6 @@ fn the_same_refusals_are_one_message() {
         done.results.len(),
         "{json}"
     );
-    // There is no trial either.
     assert!(
         !text.contains("Trial: ") && !machine.path("/run/nicpin/try.json").exists(),
         "{text}"
@@ -373,7 +371,6 @@ fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     let undone = done.undone.as_ref().unwrap();
     assert!(undone.failed() && undone.results.len() == 2, "{undone:?}");
     assert_ne!(machine.texts(), before);
-    // Restored settings are not recorded as set.
     let record: serde_json::Value = serde_json::from_str(&state(&machine).unwrap()).unwrap();
     assert_eq!(record["last_set"].as_object().unwrap().len(), 1, "{record}");
     restored(&machine, &before, "after a failed undo");
@@ -662,7 +659,6 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     let first = check();
     let unmovable = first["unmovable"].as_array().unwrap().len();
     assert_eq!(unmovable, done.tally.managed, "{first}");
-    // Steering and other queues follow the CPUs that these vectors keep.
     let again = nicpin(&["apply"]);
     assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
     let second = check();

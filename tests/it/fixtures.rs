@@ -18,7 +18,6 @@ use nicpin::root::Root;
 const CAPTURED: [&str; 3] = ["four-node", "two-node", "wide"];
 const BESIDE: [&str; 4] = ["README.md", "expected", "policies", "server.tar.gz"];
 
-/// Built trees are written again if requested.
 static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     if std::env::var_os("NICPIN_UPDATE").is_some_and(|value| value == "1") {
@@ -188,7 +187,6 @@ fn trees() -> Vec<String> {
     built.chain(CAPTURED).map(str::to_owned).collect()
 }
 
-/// Returns an empty text if the trees are the same.
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
     let differ: Vec<_> = paths

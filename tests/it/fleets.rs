@@ -132,7 +132,6 @@ drifted: 1 host, moved-by-other
     );
 }
 
-/// The list ends with the number of others; -v has all.
 #[test]
 fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     let document = checked(&Copy::of("two-socket-mlx4"));
@@ -163,7 +162,6 @@ fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     assert_eq!(whole.split(',').count(), 600, "{whole}");
 }
 
-/// Each is a class of its own, with its hosts and what differs from the largest class.
 #[test]
 fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     let ordinary = Copy::of("dl980");
@@ -364,7 +362,6 @@ fn the_class_is_that_of_the_hardware() {
     let machine = Copy::of("two-socket-mlx4");
     machine.write("/sys/devices/system/cpu/online", "0-10\n");
     assert_ne!(class(&machine), of);
-    // A capture renames what identifies a machine, and is of its class.
     let machine = Copy::of("two-node");
     let file = machine.path("/c.tar.gz");
     assert_eq!(
@@ -432,7 +429,6 @@ fn a_bad_file_is_named_and_the_rest_goes_on() {
         run.stderr
     );
     assert_eq!(run.stderr.lines().count(), 7, "{}", run.stderr);
-    // A broken line of a stream takes no other with it.
     let text = good.to_string();
     let run = streamed(
         &[],

@@ -486,7 +486,6 @@ fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
     machine.write(&format!("{dir}/uevent"), &format!("DEVTYPE={kind}\n"));
 }
 
-/// A VLAN is looked through to the interface below it, and a bond to each of its ports.
 #[test]
 fn bonds_and_vlans_are_looked_through() {
     let machine = machine(&reported());
@@ -540,7 +539,6 @@ fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     assert!(chooses("team0") && chooses("nic*"));
 }
 
-/// Each port that a connection may arrive on has a row.
 #[test]
 fn connections_over_a_bond_are_counted_once() {
     let mut answer = reported();
@@ -802,7 +800,6 @@ fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
     }
 }
 
-/// Connections are counted by the CPU that they arrive on, and by the node of their process.
 #[test]
 fn connections_are_measured() {
     let machine = machine(&reported());

@@ -69,7 +69,6 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let plan = tree.plan(&["0000:82:00.0"]);
     let efa = of(&plan, "0000:82:00.0");
     assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
-    // It can be judged: its one vector is as good where it is.
     assert_eq!(tree.nicpin(&["check", "0000:82:00.0"]).code, 0);
 }
 
@@ -127,7 +126,6 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     };
     leave();
 
-    // Only its queues are out of reach.
     let run = machine.nicpin(&["plan"]);
     assert!(run.stdout.contains(address), "{}", run.stdout);
     assert!(
@@ -201,7 +199,6 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     );
     std::fs::create_dir(interface.parent().unwrap()).unwrap();
 
-    // The interface comes back, and is known by its name again.
     come_back();
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write(&file, "8000\n");

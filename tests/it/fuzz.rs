@@ -24,7 +24,7 @@ fn every_seed_passes_every_fuzz_target() {
     }
 }
 
-/// A `dev_port` of 4294967295 ended every command on a host with an mlx4 card, and `fleet` with it.
+/// A `dev_port` of 4294967295 ended every command, and `fleet` with it.
 #[test]
 fn no_number_in_a_file_ends_a_command() {
     if !in_its_own_process("fuzz::no_number_in_a_file_ends_a_command") {

@@ -36,7 +36,6 @@ pub fn options(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// Each line below `Examples:`.
 pub fn examples(command: &Command) -> Vec<String> {
     let after = command
         .get_after_long_help()
@@ -113,7 +112,6 @@ fn help_fits_100_columns() {
     }
 }
 
-/// Examples that end by themselves run on a copy of a machine, in a directory of their own.
 #[test]
 fn examples_run() {
     const RUN: [&str; 9] = [
@@ -141,7 +139,6 @@ fn examples_run() {
             if has("--bandwidth") || !(RUN.contains(&name) || has("--dry-run")) {
                 continue;
             }
-            // Files below /var are written here instead.
             for word in words.iter_mut().filter(|word| word.starts_with("/var/")) {
                 *word = Path::new(word)
                     .file_name()
@@ -296,7 +293,6 @@ fn reports_are_json_or_left_out_on_request() {
         assert_eq!(said(&["-v"]).code, verbose, "{args:?}");
         assert_eq!(said(&["-v", "-q"]).code, 64, "{args:?}");
     }
-    // A capture says how large it is, unless quiet.
     let capture = |options: &[&str]| {
         let dir = temporary();
         let file = dir.path().join("capture.tar.gz");

@@ -96,7 +96,6 @@ fn a_scope_may_name_nodes() {
         let mut placed = cpus_of(of(&plan, "eth0"), |role| role == Role::Combined);
         let mut expected = expected.map(str::to_owned).to_vec();
         if scope.contains(',') {
-            // The order of the nodes is not the point.
             placed.sort();
             expected.sort();
         }

@@ -83,7 +83,6 @@ fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
     let again = done(&machine, &["apply", "--detailed-exitcode"]);
     assert_eq!(again, (json!(0), json!(["banned", 16, false])));
-    // Bans by others stay.
     let restored = done(&machine, &["restore"]).1;
     assert_eq!(restored, json!(["unbanned", 15, true]));
     assert_eq!(banned(&machine), set(&[9, 31]));
@@ -245,7 +244,6 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         !text.contains("it will move") && !text.contains("--irqbalance ban"),
         "{text}"
     );
-    // This is reported before the apply, too.
     for args in [
         &["plan", "--irqbalance", "ignore"][..],
         &["status", "--irqbalance", "ignore", "--json"],
@@ -519,7 +517,6 @@ fn without_visible_interfaces_the_policy_script_bans_what_was_applied() {
     assert_eq!(policy(&machine, CARD, 36), "", "its number, another vector");
 }
 
-/// The plan has no notes on them.
 #[test]
 fn unreadable_files_of_other_tools_are_not_an_error() {
     let machine = machine(611, &[]);
@@ -544,7 +541,6 @@ fn unreadable_files_of_other_tools_are_not_an_error() {
     );
 }
 
-/// A refused write removes these bans; others' stay.
 #[test]
 fn atomic_removes_the_bans_of_this_apply() {
     let machine = machine(611, &[9]);

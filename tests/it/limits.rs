@@ -44,7 +44,6 @@ fn run(args: &[&str], capture: &[u8]) -> Output {
     command.output().unwrap()
 }
 
-/// Returns the line of the error.
 fn refused(args: &[&str], capture: &[u8]) -> String {
     ends_with(1, args, capture)
 }
@@ -265,7 +264,6 @@ fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
     assert!(error.contains("is longer than a path may be"), "{error}");
 }
 
-/// The small machine with a file of this length.
 fn with_text(path: &str, [begin, item, end]: [&str; 3], bytes: usize) -> Vec<u8> {
     let items = item.repeat((bytes - begin.len() - end.len()) / item.len());
     machine(&[(path.to_owned(), format!("{begin}{items}{end}"))])

@@ -7,7 +7,6 @@ use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use nicpin::report::interface::InterfaceState;
 
-/// Removes the escapes of roff.
 fn plain(page: &str) -> String {
     let marks = [
         ("\\-", "-"),
@@ -66,7 +65,6 @@ fn pages_have_every_command_and_option() {
             setting.key
         );
     }
-    // By the word of help and completion, too.
     for (command, same) in [
         ("man", ["start", "apply"]),
         ("help", ["nicpin.toml", "policy"]),
@@ -123,7 +121,6 @@ fn all_pages_at_once_are_the_same_pages() {
     );
 }
 
-/// Each build of a version gives the same pages.
 #[test]
 fn pages_have_the_date_of_the_sources() {
     for (seconds, date) in [
@@ -195,7 +192,6 @@ fn topics_are_explained() {
     );
 }
 
-/// Topics are in several sections.
 #[test]
 fn the_help_of_man_names_the_pages_of_topics() {
     let help = nicpin(&["man", "--help"]).stdout;

@@ -457,7 +457,6 @@ fn a_command_is_measured_and_its_failure_is_reported() {
         "{}",
         run.stderr
     );
-    // Interrupts that cannot be counted are named.
     let machine = Copy::of("two-node");
     machine.remove("/proc/irq");
     let absent = format!(
@@ -641,7 +640,6 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
             .collect()
     };
     assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
-    // A veth alone needs no IRQs.
     let without = Copy::of("two-node");
     std::fs::create_dir_all(without.path("/sys/class/net/veth0/statistics")).unwrap();
     without.write("/sys/class/net/veth0/statistics/rx_bytes", "1000\n");

@@ -78,7 +78,6 @@ fn metrics_follow_the_state() {
     );
 }
 
-/// Each has a name of the right form, a help text and a type.
 #[test]
 fn an_interface_has_at_most_ten_series() {
     for name in FIXTURES {
@@ -103,7 +102,6 @@ fn an_interface_has_at_most_ten_series() {
                 }
             }
         }
-        // A watcher adds one: contended vectors.
         assert!(
             !of_device.is_empty() && of_device.values().all(|&series| series <= 9),
             "{name}: {of_device:?}"
@@ -111,7 +109,6 @@ fn an_interface_has_at_most_ten_series() {
     }
 }
 
-/// The dashboard has all metrics that nicpin writes and no others, and the names of the states.
 #[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
     let path = concat!(
@@ -206,7 +203,6 @@ fn a_file_of_metrics_is_for_all_to_read_and_keeps_the_last_success() {
                 .starts_with("nicpin.prom.")
         });
     assert_eq!(left.count(), 0);
-    // A link is not followed.
     let link = machine.path("/link.prom");
     std::os::unix::fs::symlink(&file, &link).unwrap();
     let run = machine.nicpin(&[
@@ -243,7 +239,6 @@ fn options_of_another_format_are_usage_errors() {
     }
 }
 
-/// Checks that the line has the form of the guidelines.
 fn plugin(machine: &Copy, args: &[&str]) -> (i32, String) {
     let run = machine.nicpin(&[&["check", "--format", "nagios"], args].concat());
     assert_eq!(

@@ -237,7 +237,6 @@ fn without_threads_nothing_is_said() {
         let text = machine.nicpin(command).stdout;
         assert!(!text.contains("\"threads\""), "{text}");
     }
-    // The interface is threaded, and its threads are not found.
     std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
     let plan = machine.nicpin(&["plan", "eth2"]).stdout;
     assert!(
@@ -316,7 +315,6 @@ fn a_thread_that_polls_all_the_time_has_the_cpu_of_its_queue() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(crate::support::host::cpus(eth0), ["2", "3"]);
     assert_eq!(eth0.worker_cpus, set("0,4"));
-    // Each thread counts as a queue.
     let stays = mask(&host, &set("1"));
     host.interfaces[0].threads[1].affinity = stays;
     let plan = plan_with(&host, &[("napi-threads", "keep")], &[]);

@@ -1,6 +1,5 @@
-//! Interrupts near a program: CPU lists, processes and units; the end or a move of the program, and CPUs that cannot be
-//! used. `watching.rs` has the watcher. The machine is fixtures/x460: two L3 domains a node, siblings with adjacent
-//! numbers.
+//! Interrupts near a program: CPU lists, processes and units, and a program that ends or moves. `watching.rs` has the
+//! watcher. The machine is fixtures/x460: two L3 domains a node, siblings with adjacent numbers.
 
 use serde_json::Value;
 
@@ -91,7 +90,6 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ),
         "{text}"
     );
-    // The other limits hold, too.
     let two = planned(&machine, &["--near", "0", "--irq-cores", "2"]);
     assert_eq!(candidates(&two, "eth0"), "2-5");
     let all = planned(&machine, &["--near", "0", "--scope", "all"]);
@@ -126,7 +124,6 @@ fn what_cannot_be_met_is_refused() {
         assert_eq!(run.code, 64, "{args:?}: {}", run.stderr);
         assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
     }
-    // By a rule, only its interfaces are unknown.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write(
         "/etc/nicpin.toml",
@@ -147,7 +144,6 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let machine = Copy::of("x460");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
-    // The unit does not run yet: a note, and nothing else.
     let early = machine.nicpin(&["apply"]);
     assert_eq!(early.code, 0, "{}", early.stderr);
     assert!(early.words().contains("unit:web.service does not run"));

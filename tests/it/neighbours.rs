@@ -122,7 +122,6 @@ fn nodes_and_pictures_show_what_else_is_there() {
             .stdout
             .contains(" y=\"35\">")
     );
-    // No decision depends on neighbours, and a capture has them.
     let hash = |machine: &Copy| {
         machine
             .nicpin(&["plan", "-q"])

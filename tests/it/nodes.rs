@@ -88,7 +88,6 @@ fn long_lists_wrap() {
     );
     let shown: String = run.stdout.split_whitespace().collect();
     assert!(shown.contains(&irregular), "{}", run.stdout);
-    // Nine CPUs at equal distances are shown as a stride.
     machine.write(
         "/sys/devices/system/node/node0/cpulist",
         "0,2,4,6,8,10,12,14,16\n",
@@ -137,7 +136,6 @@ fn malformed_files() {
     }
 }
 
-/// A capture has the size of each node's memory, and not how much is used.
 #[test]
 fn a_capture_keeps_the_size_of_memory() {
     let machine = Copy::of("two-node");

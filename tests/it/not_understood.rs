@@ -69,7 +69,6 @@ impl Said {
         CpuSet::union_of(cores.filter(|core| core.intersects(&cpus)))
     }
 
-    /// Queues by IRQ.
     fn queues(&self) -> BTreeMap<u32, u32> {
         let vectors = self.plan.interfaces.iter().flat_map(|one| &one.vectors);
         let queues = vectors.filter(|of| of.role.is_queue());
@@ -77,7 +76,6 @@ impl Said {
     }
 }
 
-/// Follows the order of the states; those that do not differ are alike.
 fn badness(state: InterfaceState) -> u8 {
     match state {
         InterfaceState::Unknown => 6,
@@ -90,10 +88,10 @@ fn badness(state: InterfaceState) -> u8 {
     }
 }
 
-/// Whether a crowded interface is untuned only because other numbers of queues are counted. A crowded one has twice as
-/// many queues on a core as planned. If no queue of a card is known, its IRQs count one by one, with control, so that
-/// the busiest core takes more under the plan, too; if some are known, the others do not count, because any may be for
-/// control. Both states differ, with the same exit code and no alarm.
+/// Whether a crowded interface is untuned only because other numbers of queues are counted. If no queue of a card is
+/// known, its IRQs count one by one, with control, so that the busiest core takes more under the plan, too; if some are
+/// known, the others do not count, because any may be for control. Both states differ, with the same exit code and no
+/// alarm.
 fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
     let states = (before.state, after.state);
     states == (InterfaceState::Crowded, InterfaceState::Untuned)
@@ -101,7 +99,6 @@ fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
             || after.max_per_core < before.max_per_core)
 }
 
-/// Lists what is better after something of a card was taken away.
 fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let is_named = |said: &Said, name: &String| said.check.not_judged.contains(name);
@@ -152,7 +149,6 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
     found
 }
 
-/// A name that no driver has.
 fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
     let renamed = |line: &str| {
         let irq = line.split(':').next().unwrap().trim().parse();
@@ -289,7 +285,6 @@ fn a_card_of_which_half_is_known_is_named() {
     );
 }
 
-/// This holds whatever the driver and the bus are.
 #[test]
 fn cores_that_serve_a_card_are_not_idle() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
@@ -438,7 +433,6 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         assert!(said.contains(&format!("{names}.")), "{said}");
     }
     let who = "; 2 cannot be judged: eth1, eth2.";
-    // The kernel has moved the vectors.
     crate::support::tree::settle(tree.dir());
     let check = tree.nicpin(&["check"]);
     assert_eq!(check.code, 0, "{}", check.stdout);
@@ -468,7 +462,6 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         metrics.contains("nicpin_not_judged_interfaces 2\n"),
         "{metrics}"
     );
-    // A fleet shows it, too, from each kind of document and from the tree.
     let dir = crate::support::temporary();
     for (name, command) in [("a1", "plan"), ("a2", "check")] {
         let json = tree.nicpin(&[command, "--json"]).stdout;

@@ -28,7 +28,6 @@ const MEASURES: [&str; 9] = [
     "pairs of first queues on a core, which no measure of the plan counts",
 ];
 
-/// Most interfaces of a machine.
 const INTERFACES: usize = 3;
 
 /// Queues of an interface that are alike: its first, or the others.
@@ -472,9 +471,9 @@ impl Random {
     }
 }
 
-/// Up to eight cores on up to two nodes, with siblings, isolated and offline CPUs, and up to three interfaces of up to
-/// six queues; some are functions of one port, some on unknown nodes, some have a vector that cannot be moved or CPUs
-/// with few interrupt vectors left.
+/// Up to eight cores on up to two nodes, with siblings, isolated and offline CPUs; up to three interfaces of up to six
+/// queues, some of them functions of one port or on unknown nodes, some with a vector that cannot be moved or with CPUs
+/// that have few interrupt vectors left.
 fn random_machine(seed: u64) -> Machine {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..4).for_each(|_| _ = random.below(2));

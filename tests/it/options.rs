@@ -494,7 +494,6 @@ fn the_explanation_is_in_the_json_too() {
     let queue = "queue 0 IRQ 148 any CPU (on 1) -> CPU 56 local (node 7), eth4-fp-0 by its name, as {if}-fp-{n} = combined; core 56,120 had 0 queues, \
                  the cache of CPUs 56-63,120-127 had 0";
     assert!(lines.contains(&queue), "{lines:#?}");
-    // A plan with explanations can be applied.
     let stored = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(stored.path(), plan(&["--explain"]).to_string()).unwrap();
     let run = machine.nicpin(&["apply", "--plan", stored.path().to_str().unwrap()]);

@@ -122,7 +122,6 @@ fn other_tools_that_write_affinities_are_named() {
             "{files:?}"
         );
         assert!(good(&machine, &["apply"]).contains(expected));
-        // The capture has this fact, and nothing else of these files.
         let archive = machine.path("/machine.tar.gz");
         // Without `-q` it says that it renames the cgroups of a service.
         good(

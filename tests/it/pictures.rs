@@ -83,7 +83,6 @@ fn ten_cards() -> MachineSpec {
     machine
 }
 
-/// Name, picture and plan of each machine.
 static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
     let drawn = machines().into_iter().map(|(name, root, _dir)| {
         let svg = draw(&root);
@@ -139,7 +138,6 @@ fn plan(root: &Path) -> Plan {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The scenes, then the legend.
 fn scenes<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {
     let groups = document
         .root_element()
@@ -379,7 +377,6 @@ fn options_leave_out_lines_and_scenes() {
     assert_eq!(machine.nicpin(&["draw", "--now", "--planned"]).code, 64);
 }
 
-/// The host's name and the date are only in a picture of the live machine.
 #[test]
 fn a_picture_says_which_machine_it_is_of() {
     let machine = Copy::of("dl980");
@@ -410,7 +407,6 @@ fn an_image_is_made_by_another_program() {
     assert!(!file.exists());
 }
 
-/// A reviewer sees what changes.
 #[test]
 fn some_pictures_are_as_expected() {
     for name in ["two-socket-mlx4", "four-node"] {

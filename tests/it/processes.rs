@@ -48,7 +48,6 @@ fn read(root: &Root) -> Machine {
     nicpin::read::machine(root, ReadOptions::default()).unwrap()
 }
 
-/// Files that were read of a machine, with `answer` for each.
 fn accesses(
     machine: &Copy,
     answer: impl Fn(&str) -> Option<i32> + 'static,
@@ -78,7 +77,6 @@ fn the_number_of_processes_changes_nothing() {
     let (many, read_of_many) = accesses(&machine, |_| None);
     assert_eq!((few, read_of_few), (many.clone(), read_of_many));
     assert_eq!(many.irqbalance.unwrap().pid, 812);
-    // Without a trace, none of them is found or looked at.
     machine.remove(SOCKET);
     let (none, read) = accesses(&machine, |_| None);
     assert_eq!((none.irqbalance, none.irqbalance_hidden), (None, None));
@@ -172,13 +170,11 @@ fn a_process_of_another_user_is_not_irqbalance() {
         "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",
     );
     assert_eq!(tools(machine.dir()).irqbalance, None);
-    // Another one is root's.
     process(&machine, 9999, "irqbalance", 700, 0);
     machine.put("/proc/net/unix",
         "0: 00000002 0 00010000 0001 01 5 @irqbalance1000.sock\n0: 00000002 0 00010000 0001 01 6 @irqbalance9999.sock",
     );
     assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 9999);
-    // The process that systemd started comes first.
     process(&machine, 31000, "irqbalance", 800, 0);
     machine.put(SERVICE, "30999\n31000");
     process(&machine, 30999, "sh", 900, 0);

@@ -30,7 +30,6 @@ impl MachineSpec {
         Self { tree, root, done }
     }
 
-    /// The IRQ of a receive queue, and its planned CPU.
     fn rx(&self, queue: u32) -> (u32, u32) {
         let vectors = &self.done.plan.interfaces[0].vectors;
         let is = |v: &&nicpin::plan::PlannedVector| {
@@ -48,7 +47,6 @@ impl MachineSpec {
                 return format!("{row}\n");
             }
             let (label, rest) = row.split_once(':').unwrap();
-            // The text after the counts stays.
             let (mut counts, mut tail) = (Vec::new(), rest);
             for _ in 0..8 {
                 let (count, rest) = tail.trim_start().split_once(' ').unwrap();
@@ -186,7 +184,6 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     let mut proof = machine.proof();
     machine.fire(irq, cpu, 5);
     proof.look(&machine.root).unwrap();
-    // Moved after it was proven.
     machine.fire(irq, 7, 5);
     proof.look(&machine.root).unwrap();
     let proof = machine.finish(proof);
@@ -264,7 +261,6 @@ fn the_command_waits_and_reports_what_it_saw() {
         (proof.len(), &proof[0]["verdict"]),
         (16, &"no-traffic".into())
     );
-    // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
 }

@@ -163,7 +163,6 @@ proptest! {
     /// IRQs that are as good stay, and no more is written than with the whole plan.
     #[test]
     fn a_plan_of_gains_is_as_good_as_the_whole_one(host in machines(), stirred in vec(0_usize..100, 8)) {
-        // Some IRQs of an applied plan go elsewhere.
         let mut host = after(&host, &plan(&host));
         let vectors = host.interfaces.iter_mut().flat_map(|of| &mut of.vectors).filter(|of| of.movable);
         let mut vectors: Vec<&mut Vector> = vectors.collect();

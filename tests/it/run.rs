@@ -270,7 +270,6 @@ fn isolated_cpus_are_used_only_if_named() {
         ..BindingRequest::default()
     };
     assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
-    // All CPUs of the node are isolated, so they are used.
     host.topology.isolated = set("0-7");
     assert_eq!(
         bind(

@@ -68,7 +68,6 @@ fn every_key_is_described_and_every_reference_leads_somewhere() {
         });
     }
     assert!(keys > 300, "only {keys} keys");
-    // The tables of all are on one page.
     let parts = SCHEMAS
         .values()
         .filter_map(|schema| schema["$defs"].as_object());
@@ -112,7 +111,6 @@ fn parts(schema: &Value) -> String {
     text
 }
 
-/// A description, and the keys: first those that are always there.
 fn table(schema: &Value) -> String {
     let mut text = format!("\n{}", schema["description"].as_str().unwrap());
     for part in schema["allOf"].as_array().into_iter().flatten() {

@@ -6,7 +6,6 @@ use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::Copy;
 
-/// Planned interfaces, each with the selectors that stand for it.
 fn listed(plan: &Plan) -> Vec<(&str, String)> {
     plan.interfaces
         .iter()

@@ -102,7 +102,6 @@ fn irqs(host: &Machine) -> Vec<u32> {
         .collect()
 }
 
-/// All vectors have interrupts, on their effective CPUs.
 fn all_arrive(host: &Machine) -> Delta {
     let vectors = host.interfaces[0].vectors.iter();
     let counts: Vec<_> = vectors
@@ -323,7 +322,6 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         (vector.affinity, vector.effective) = (both.clone(), None);
     }
     assert_eq!(status(&known, None).state, Some(InterfaceState::Crowded));
-    // XPS that is off is worse than planned.
     let mut unsteered = in_planned_state();
     let off = mask(&unsteered, &CpuSet::new());
     for tx in &mut unsteered.interfaces[0].tx_queues {
@@ -516,7 +514,6 @@ fn queues_whose_packets_others_take_expect_no_interrupt() {
     let unserved = vec!["queues-unserved".to_owned()];
     let cannot_be_judged = (InterfaceState::Unsupported, unserved);
     assert_eq!(judged(&without), cannot_be_judged);
-    // The kernel's stack still has a queue.
     answer.queues[0].user = None;
     host.interfaces[0].netdev = Some(answer.clone());
     assert_eq!(judged(&host), (InterfaceState::Unproven, note.clone()));
@@ -552,7 +549,6 @@ fn a_running_irqbalance_is_reported() {
     let irqbalance = || machine.nicpin(&["status", "--json"]).json()["irqbalance"].clone();
     assert_eq!(irqbalance()["state"], "moves");
     expect("irqbalance.status.txt", machine.nicpin(&["status"]).stdout);
-    // No process can be seen.
     machine.remove("/proc/812");
     assert_eq!(irqbalance()["state"], "unknown");
     assert_eq!(irqbalance()["note"]["fix"], "run as root");
@@ -695,7 +691,6 @@ fn without_effective_affinities_the_counts_decide() {
     assert_eq!(of(Some("1")), (InterfaceState::Remote, Some(0)));
     let (state, local) = of(Some("5"));
     assert_eq!((state, local), (InterfaceState::Crowded, Some(4)));
-    // Isolated, by the counts.
     let mut isolated = host(Some("5"));
     isolated.topology.isolated = set("5");
     assert_eq!(

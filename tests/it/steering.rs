@@ -66,7 +66,7 @@ fn rule_6_a_card_that_is_down_covers_no_core() {
     assert_eq!(rps_of(&plan(&host), "eth0"), ["2-3", "5-7"]);
 }
 
-/// The first machine that this was made for: four receive queues, twelve cores, no SMT.
+/// Four receive queues, twelve cores, no SMT.
 #[test]
 fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     let mut host = machine(1, 12, 1, 6);
@@ -197,7 +197,6 @@ fn rule_6_rps_sets_are_small_and_different() {
     let plan = plan(&host);
     assert_eq!(rps_of(&plan, "eth0"), ["3,5,7,9,11-14"]);
     assert_eq!(rps_of(&plan, "eth1"), ["4,6,8,10"]);
-    // Workers are whole cores that neither interrupts nor RPS take.
     let workers = &of(&plan, "eth0").worker_cpus;
     assert_eq!(workers.to_string(), "0,15-32,47-63");
     let one = plan_with(&host, &[], &["eth1"]);

@@ -66,7 +66,6 @@ fn an_apply_ends_after_the_current_write() {
         (3, true, true)
     );
     assert_ne!(machine.texts(), before);
-    // The record is complete.
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
 }

@@ -46,7 +46,6 @@ impl Stored {
     }
 }
 
-/// The differences are printed, and nothing is written.
 fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     let before = machine.snapshot();
     let run = stored.apply(machine, &[]);
@@ -81,7 +80,6 @@ fn a_stored_plan_does_what_apply_does() {
         assert!(
             last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap()))
         );
-        // Again, with all settings as planned.
         let again = plan.apply(&stored, &["--json"]);
         assert_eq!(
             (again.code, &again.json()["changed"]),
@@ -194,7 +192,6 @@ fn queues_vectors_and_cpus_that_have_changed() {
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
     refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
     refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
-    // The rest of the plan fits.
     let dry = stored.apply(&machine, &["--force", "--dry-run"]);
     let gone = "nic1: planned CPUs are not online: 7";
     assert!(dry.code == 0 && dry.stderr.contains(gone), "{}", dry.stderr);

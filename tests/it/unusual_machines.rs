@@ -142,7 +142,6 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     higher.interfaces[0].device.node = Some(3);
     let first = with(&higher, &[("widen", "package")]);
     assert_eq!(cpus(of(&first, "eth0"))[..4], ["12", "13", "14", "15"]);
-    // Local cores first; RPS uses none of the added nodes.
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
     assert_data_eq!(
@@ -238,7 +237,6 @@ fn cpus_of_the_policy_that_cannot_be_used_are_named() {
     };
     assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), true, 0));
     assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), true, 2));
-    // None is usable: the vector stays as it is.
     assert_eq!(given("5", "7"), (set("4,6"), set(""), false, 2));
 }
 
@@ -539,7 +537,6 @@ fn a_control_vector_that_leaves_an_isolated_cpu_does_not_change_the_hash() {
     assert_eq!((before, from, to), (after, true, false));
 }
 
-/// A list of CPUs that are all on one node does so, too.
 #[test]
 fn a_scope_of_one_node_makes_an_unknown_node_known() {
     let mut host = machine(2, 4, 1, 4);

@@ -8,7 +8,6 @@ pub struct Page {
     pub text: String,
 }
 
-/// Directories of the repository that pages name.
 const TOP: [&str; 8] = [
     "src/",
     "tests/",
@@ -79,7 +78,6 @@ impl Page {
         quoted.filter(is_name).collect()
     }
 
-    /// The fenced blocks in a language.
     pub fn blocks(&self, language: &str) -> Vec<String> {
         let mut blocks = Vec::new();
         for (number, language_of, line) in self.code() {

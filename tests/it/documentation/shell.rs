@@ -18,7 +18,6 @@ const RUNNERS: [&str; 14] = [
     "watch",
 ];
 
-/// The arguments of each nicpin that the line starts.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
     let all = simple_commands(line);
     let of_loop = all

@@ -35,11 +35,9 @@ impl Facts {
 
 #[derive(Clone)]
 pub struct State {
-    /// The effective CPU by vector.
     pub cpus: BTreeMap<u32, u32>,
     /// The CPUs by transmit queue; none if the kernel has no XPS there.
     pub xps: BTreeMap<(String, u32), CpuSet>,
-    /// How many receive and transmit queues, by interface.
     pub queues: BTreeMap<String, (u32, u32)>,
     /// Vectors to which the tool has given a CPU.
     pub placed: usize,
@@ -47,7 +45,6 @@ pub struct State {
 }
 
 impl State {
-    /// The machine before any tool was run.
     pub fn found(facts: &Facts) -> Self {
         let vectors = facts
             .host
@@ -83,7 +80,6 @@ impl State {
         }
     }
 
-    /// The machine after nicpin's plan was applied.
     pub fn planned(facts: &Facts) -> Self {
         let mut state = Self::found(facts);
         let selection = Selection::new(&facts.host, &[], false).unwrap();
@@ -117,7 +113,6 @@ impl State {
         }
     }
 
-    /// Whether the queue of a vector is in use.
     pub fn is_active(&self, interface: &Interface, vector: &Vector) -> bool {
         let (rx, tx) = self.queues[&interface.name];
         let queues = match vector.role {

@@ -1,5 +1,5 @@
-//! The machines of the comparison: shapes on which tools differ in their placement, and five of the shipped ones. They
-//! are written as trees and read back, so that every tool sees the names that kernels print.
+//! Shapes on which tools differ in their placement, and five of the shipped machines. All are written as trees and read
+//! back, so that every tool sees the names that kernels print.
 
 use std::path::PathBuf;
 

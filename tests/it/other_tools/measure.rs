@@ -35,7 +35,6 @@ impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Share(_, 0) => f.pad("n/a"),
-            // Rounded down: 100% is all of it.
             Self::Share(part, whole) => f.pad(&format!("{}%", part * 100 / whole)),
             Self::Fewest(count) | Self::Most(count) => f.pad(&count.to_string()),
         }

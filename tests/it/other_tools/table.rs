@@ -4,7 +4,6 @@ use super::facts::{Facts, State};
 use super::measure::{COLUMNS, Value, measure};
 use super::recorded::{TOOLS, replay};
 
-/// The state of every machine after nicpin and after every tool.
 pub struct Table {
     machines: Vec<MachineSpec>,
 }
@@ -52,7 +51,6 @@ impl Cell<'_> {
 }
 
 impl Table {
-    /// Plans and replays on every machine.
     pub fn of(machines: &[Facts]) -> Self {
         let tool = |facts: &Facts, recording: &str| {
             let state = replay(recording, facts);
@@ -137,7 +135,6 @@ impl Table {
 }
 
 impl MachineSpec {
-    /// Returns no cells if the tool places nothing.
     fn cells(&self, tool: usize) -> impl Iterator<Item = Cell<'_>> {
         let row = self.tools[tool].iter();
         row.flat_map(move |tool| {

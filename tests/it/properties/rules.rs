@@ -8,7 +8,6 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::{NodeSource, Plan, PlannedInterface};
 
-/// Places of a plan's active queues.
 pub struct Placed<'a> {
     host: &'a Machine,
     plan: &'a Plan,
