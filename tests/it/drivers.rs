@@ -1,11 +1,11 @@
 //! The queue of each vector, driver by driver, read from trees.
 
-use crate::support::host::{fix_of, of, plan_with};
-use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus, two_nodes};
+mod kernel_files;
+mod ports;
+
+use crate::support::machine::{Card, MachineSpec, Port};
 use crate::support::run::Copy;
-use crate::support::temporary;
-use nicpin::machine::{Interface, Role, Source};
-use nicpin::root::Root;
+use nicpin::machine::{Interface, Role};
 
 fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
     crate::support::machine::card(driver, Port::new(name, 10_000, rx, tx), first, actions)
@@ -31,7 +31,7 @@ fn every_driver_by_its_names() {
             vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
             vec!["98=Combined 0", "99=Combined 1", "100=Control"],
         ),
-        // The vectors that send are known of RTL8127, and not of RTL8126.
+        // What sends is known of RTL8127, and not of RTL8126.
         (
             "r8127",
             2,
@@ -52,7 +52,7 @@ fn every_driver_by_its_names() {
             vec!["e0-0", "e0-1", "e0-16", "e0-21"],
             vec!["100=Data", "98=Rx 0", "99=Rx 1", "101=Control"],
         ),
-        // What is not understood is data, beside what the row calls data.
+        // Beside what a row calls data, what is not understood is data, too.
         (
             "iwlwifi",
             1,
@@ -444,7 +444,7 @@ fn an_interface_that_is_named_like_a_queue() {
     );
 }
 
-/// The vendor's driver of RTL8125 sends by other vectors on each chip.
+/// The vendor's driver of RTL8125 sends by other vectors on each chip, and only the chip's revision tells which.
 #[test]
 fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
     let names: Vec<String> = (0..20).map(|n| format!("e0-{n}")).collect();
@@ -467,255 +467,6 @@ fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
         let found: Vec<&String> = found.iter().filter(is_sender).collect();
         assert_eq!(found, sends, "{revision:?}");
     }
-}
-
-/// With few vectors, the ports of mlx4 take those that the fewest use: only netlink knows which.
-#[test]
-fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {
-    let mut machine = MachineSpec::new(&["0-3"]);
-    let names: Vec<String> = (1..=8).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let second = Port::new("eth1", 10_000, 4, 4);
-    machine
-        .cards
-        .push(card("mlx4_core", "eth0", 4, 4, 30, &names).port(second));
-    let host = machine.read();
-    let roles = host.interfaces[0].vectors.iter().map(|vector| vector.role);
-    assert!(roles.eq([Role::Data; 8]));
-    assert!(host.interfaces[1].vectors.is_empty());
-}
-
-/// A vector of mana serves the queue of its number of every port.
-#[test]
-fn a_port_on_the_vectors_of_another_moves_both() {
-    let names = [
-        "mana_hwc@pci:0000:82:00.0",
-        "mana_q0@pci:0000:82:00.0",
-        "mana_q1@pci:0000:82:00.0",
-    ];
-    let mut machine = MachineSpec::new(&["0-3"]);
-    let second = Port::new("e1", 10_000, 2, 2);
-    machine
-        .cards
-        .push(card("mana", "e0", 2, 2, 30, &names).port(second));
-    let tree = Copy::build(&machine);
-    let [both, alone] = [&[][..], &["e1"]].map(|selectors| tree.plan(selectors));
-    // Two queues on a core: those of its number of both ports.
-    let busiest = |plan: &nicpin::plan::Plan| plan.score.max_vectors_per_core;
-    assert_eq!((busiest(&both), busiest(&alone)), (2, 2));
-    let irqs = |plan: &nicpin::plan::Plan| -> Vec<String> {
-        let writes = plan.writes.iter();
-        let irqs = writes.filter(|write| write.path.starts_with("/proc/irq/"));
-        irqs.map(|write| format!("{} {}", write.path, write.value))
-            .collect()
-    };
-    assert_eq!(irqs(&both), irqs(&alone));
-    let notes = of(&alone, "e1").notes.iter();
-    let codes: Vec<String> = notes.map(nicpin::plan::Note::code).collect();
-    assert_eq!(codes, ["vectors-for-several"]);
-}
-
-#[test]
-fn two_ports_of_one_function() {
-    let mut machine = MachineSpec::new(&["0-3"]);
-    // Names without an interface: the vectors belong to the first port, and the second has a note.
-    let names = [
-        "mlx4-async@pci:0000:82:00.0",
-        "mlx4-1@0000:82:00.0",
-        "mlx4-2@0000:82:00.0",
-    ];
-    machine
-        .cards
-        .push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
-    let host = machine.read();
-    assert_eq!(vectors(&host.interfaces[0]).len(), 3);
-    assert_eq!(
-        host.interfaces[1].shares_vectors_of.as_deref(),
-        Some("eth0")
-    );
-    // Names with an interface: each port has its own vectors.
-    let mut machine = MachineSpec::new(&["0-3"]);
-    let names = [
-        "eth0",
-        "eth0-Rx0",
-        "eth1-Rx0",
-        "eth0-FWeventq",
-        "eth0-Rx1",
-        "eth1-Rx1",
-    ];
-    machine
-        .cards
-        .push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
-    let host = machine.read();
-    assert_eq!(
-        vectors(&host.interfaces[0]),
-        ["31=Rx 0", "34=Rx 1", "30=Control", "33=Control"]
-    );
-    assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
-}
-
-/// The names have no interface: the port of a vector cannot be determined.
-#[test]
-fn vectors_of_several_ports_are_planned_with_the_first() {
-    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
-    let names: Vec<String> = (1..=6).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    machine
-        .cards
-        .push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
-    let host = machine.read();
-    let eth0 = &host.interfaces[0];
-    assert!(eth0.vectors.iter().all(|vector| !eth0.is_idle(vector)));
-    let note = |selectors: &[&str], name: &str| {
-        let plan = plan_with(&host, &[], selectors);
-        let planned = plan
-            .interfaces
-            .into_iter()
-            .find(|planned| planned.name == name)
-            .unwrap();
-        planned
-            .notes
-            .into_iter()
-            .find(|note| note.code().starts_with("vectors-"))
-            .unwrap()
-    };
-    let owners = note(&[], "eth0");
-    assert_eq!(
-        (&*owners.code(), fix_of(&owners)),
-        ("vectors-of-several", None)
-    );
-    assert!(
-        owners.to_string().contains("those of eth'1"),
-        "{}",
-        owners.to_string()
-    );
-    let sharing = note(&[], "eth'1");
-    assert_eq!(
-        (&*sharing.code(), fix_of(&sharing)),
-        ("vectors-shared", None)
-    );
-    let alone = note(&["eth'1"], "eth'1");
-    assert!(
-        alone.to_string().contains("IRQs with eth0")
-            && alone.to_string().contains("where they are planned"),
-        "{}",
-        alone.to_string()
-    );
-    assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
-}
-
-/// Queue N of each port uses vector N: the second port's steering follows it.
-#[test]
-fn ports_that_share_the_queues_of_a_function_are_steered() {
-    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
-    let names = [
-        "mana_hwc@pci:0000:82:00.0",
-        "mana_q0@pci:0000:82:00.0",
-        "mana_q1@pci:0000:82:00.0",
-        "mana_q2@pci:0000:82:00.0",
-    ];
-    let first = card("mana", "eth0", 3, 3, 30, &names);
-    machine
-        .cards
-        .push(first.port(Port::new("eth1", 10_000, 2, 2)));
-    let host = machine.read();
-    let second = &host.interfaces[1];
-    assert_eq!(second.shares_vectors_of.as_deref(), Some("eth0"));
-    assert_eq!(vectors(second), ["31=Combined 0", "32=Combined 1"]);
-    let plan = plan_with(&host, &[], &[]);
-    let [first, second] = &plan.interfaces[..] else {
-        panic!("two interfaces");
-    };
-    for tx in &second.tx_queues {
-        let cpus = tx.xps_cpus.clone().unwrap();
-        let of_first = &first.vectors[tx.queue as usize];
-        assert!(of_first.cpus.as_ref().unwrap().intersects(&cpus), "{tx:?}");
-    }
-    assert!(second.vectors.iter().all(|vector| vector.cpus.is_none()));
-    // By MSI number a port may have vectors of its own.
-    let mut machine = MachineSpec::new(&["0-3"]);
-    let names = ["mana_msi1@pci:0000:82:00.0", "mana_msi2@pci:0000:82:00.0"];
-    let card = card("mana", "eth0", 2, 2, 30, &names);
-    machine
-        .cards
-        .push(card.port(Port::new("eth1", 10_000, 2, 2)));
-    let interfaces = machine.read().interfaces;
-    assert_eq!(vectors(&interfaces[0]), ["30=Data", "31=Data"]);
-    assert!(interfaces[1].vectors.is_empty());
-    let codes: Vec<_> = second.notes.iter().map(nicpin::Note::code).collect();
-    assert_eq!(codes, ["vectors-shared"]);
-}
-
-/// IRQ N serves channel N of the port, and of every representor.
-#[test]
-fn representors_add_no_vector_in_use_to_their_port_s() {
-    let names: Vec<String> = (0..8)
-        .map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"))
-        .collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
-    let mut port = card("mlx5_core", "p0", 4, 4, 30, &names);
-    for n in 0..6 {
-        port = port.port(Port::new(&format!("rep{n}"), 10_000, 1, 1));
-    }
-    machine.cards.push(port);
-    let host = machine.read();
-    let p0 = &host.interfaces[0];
-    assert_eq!((&*p0.name, p0.sharing.len()), ("p0", 6));
-    let used = p0.vectors.iter().filter(|vector| !p0.is_idle(vector));
-    assert_eq!(used.count(), 4);
-    let plan = plan_with(&host, &[], &[]);
-    assert_eq!(plan.score.max_vectors_per_core, 1);
-}
-
-/// Sub-functions share vectors with each other, and not with their parent.
-#[test]
-fn the_vectors_of_sub_functions_are_the_first_one_s() {
-    let tree = Copy::build(&two_nodes([card(
-        "mlx5_core",
-        "eth0",
-        1,
-        1,
-        30,
-        &[
-            "mlx5_async0@pci:0000:82:00.0",
-            "mlx5_comp0@pci:0000:82:00.0",
-        ],
-    )]));
-    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0";
-    for n in [2, 3] {
-        tree.add(
-            &format!("{function}/mlx5_core.sf.{n}"),
-            "auxiliary",
-            "mlx5_core.sf",
-            &format!("sf{n}"),
-            1,
-        );
-    }
-    let names = [0, 1].map(|n| format!("mlx5_sf_comp{n}@pci:0000:82:00.0"));
-    tree.interrupts(
-        40,
-        "PCI-MSI 0-edge    ",
-        &names.each_ref().map(String::as_str),
-    );
-    for irq in [40, 41] {
-        tree.put(&format!("{function}/msi_irqs/{irq}"), "msix");
-    }
-    let host = tree.host();
-    let of = |name: &str| {
-        host.interfaces
-            .iter()
-            .find(|interface| interface.name == name)
-            .unwrap()
-    };
-    assert_eq!(
-        (vectors(of("eth0")).len(), vectors(of("sf2")).len()),
-        (2, 2)
-    );
-    assert_eq!(of("sf3").shares_vectors_of.as_deref(), Some("sf2"));
-    assert!(
-        of("eth0").sharing.is_empty() && of("sf2").vectors.iter().all(|v| !of("sf2").is_idle(v))
-    );
 }
 
 #[test]
@@ -783,33 +534,6 @@ fn vectors_beyond_the_queues_in_use_are_idle() {
     assert_eq!(idle, [false, false, true]);
 }
 
-#[test]
-fn every_format_of_proc_interrupts_gives_the_same_vectors() {
-    for kernel in [Kernel::V2_6, Kernel::V4_2, Kernel::V6_2, Kernel::V6_14] {
-        let mut machine = MachineSpec::new(&["0-3"]);
-        machine.kernel = kernel;
-        machine.cards.push(card(
-            "ixgbe",
-            "eth0",
-            2,
-            2,
-            30,
-            &["eth0-TxRx-0", "eth0-TxRx-1"],
-        ));
-        let host = machine.read();
-        assert_eq!(
-            vectors(&host.interfaces[0]),
-            ["30=Combined 0", "31=Combined 1"],
-            "{kernel:?}"
-        );
-        let first = &host.interfaces[0].vectors[0];
-        assert_eq!(
-            (first.role, first.source, first.affinity.cpus.to_string()),
-            (Role::Combined, Source::Name, "0-3".into())
-        );
-    }
-}
-
 /// Dumps often lack the driver's link; some drivers have two names.
 #[test]
 fn the_driver_is_known_from_the_names_of_its_vectors() {
@@ -845,95 +569,4 @@ fn the_driver_is_known_from_the_names_of_its_vectors() {
             "{driver} {names:?}"
         );
     }
-}
-
-/// The bandwidth of PCI Express decides which interface chooses first; kernels before 5.7 print whole numbers without a
-/// fraction.
-#[test]
-fn pcie_bandwidth_in_every_format() {
-    for (speed, width, expected) in [
-        ("8.0 GT/s PCIe", 8, 64_000),
-        ("8 GT/s", 8, 64_000),
-        ("2.5 GT/s", 1, 2_500),
-        ("Unknown", 8, 0),
-        ("16.0 GT/s PCIe", 255, 0),
-    ] {
-        let mut machine = MachineSpec::new(&["0-3"]);
-        let mut card = card("igb", "eth0", 1, 1, 30, &["eth0"]);
-        card.max_link = Some((speed.to_owned(), width));
-        machine.cards.push(card);
-        assert_eq!(
-            machine.read().interfaces[0].device.pcie_mtps,
-            expected,
-            "{speed} x{width}"
-        );
-    }
-}
-
-#[test]
-fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
-    let dir = temporary();
-    let mut machine = MachineSpec::new(&["0-7"]);
-    machine.isolated = cpus("6");
-    machine.write(dir.path());
-    crate::support::tree::put(dir.path(), "/sys/fs/cgroup/cpuset.cpus.isolated", "2-3");
-    let host = nicpin::read::machine(
-        &Root::open(dir.path()).unwrap(),
-        nicpin::read::ReadOptions::default(),
-    )
-    .unwrap();
-    assert_eq!(host.topology.isolated.to_string(), "2-3,6");
-}
-
-#[test]
-fn kinds_of_cores_by_pmu_and_by_capacity() {
-    let classes = |files: &[(&str, &str)]| -> Vec<String> {
-        let dir = temporary();
-        MachineSpec::new(&["0-3"]).write(dir.path());
-        for (path, text) in files {
-            crate::support::tree::put(dir.path(), path, text);
-        }
-        let topology = nicpin::read::machine(
-            &Root::open(dir.path()).unwrap(),
-            nicpin::read::ReadOptions::default(),
-        )
-        .unwrap()
-        .topology;
-        topology
-            .speed_classes
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    };
-    assert_eq!(
-        classes(&[
-            ("/sys/devices/cpu_core/cpus", "0-1"),
-            ("/sys/devices/cpu_atom/cpus", "2-3")
-        ]),
-        ["0-1", "2-3"]
-    );
-    // These CPUs are on neither cpu_core nor cpu_atom.
-    assert_eq!(
-        classes(&[
-            ("/sys/devices/cpu_atom/cpus", "1-2"),
-            ("/sys/devices/cpu_lowpower/cpus", "3")
-        ]),
-        ["0", "1-2", "3"]
-    );
-    let capacity = |of: [&'static str; 4]| {
-        let path = |cpu: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
-        let files: Vec<(String, &str)> = of
-            .iter()
-            .enumerate()
-            .map(|(cpu, text)| (path(cpu), *text))
-            .collect();
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), *text))
-            .collect();
-        classes(&files)
-    };
-    assert_eq!(capacity(["446", "446", "1024", "871"]), ["2", "3", "0-1"]);
-    assert!(capacity(["1024", "1024", "1024", "1024"]).is_empty());
-    assert!(classes(&[]).is_empty());
 }

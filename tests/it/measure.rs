@@ -1,15 +1,17 @@
 //! Rates, shares and costs from two samples, and the options of the command. `tests/netns` and `tests/vm` measure real
 //! traffic.
 
+mod processes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -43,7 +45,7 @@ fn measure(from: &Sample, to: &Sample) -> Measurement {
     Measurement::new(&host.topology, &subjects, &Delta::between(from, to))
 }
 
-/// Two data IRQs of an unknown card, and its receive queues: `steps` tells which of both have packets in each step.
+/// Two data IRQs of a card that nobody knows, and its receive queues: `steps` tells which of both have packets in each step.
 fn learned(steps: &[&[u32]]) -> Value {
     let vector = |irq: u32| MeasuredVector {
         irq,
@@ -94,7 +96,7 @@ fn traffic_on_one_queue_at_a_time_tells_a_row_of_the_driver() {
     assert_eq!(told["learned"], row);
     let of = |at: usize| told["vectors"][at]["moved_with"].clone();
     assert_eq!([of(0), of(1)], [["rx 0"], ["rx 1"]].map(Value::from));
-    // Three cases: all queues have packets in each step, one never has any, and there are too few steps.
+    // Where all queues have packets at any time, where one had none, and where there were few.
     for steps in [&[&[0, 1][..]; 9][..], &[&[0][..]; 9], &one_by_one[..3]] {
         assert_eq!(learned(steps)["learned"], Value::Null, "{steps:?}");
     }
@@ -389,6 +391,7 @@ fn vectors_with_new_irq_numbers_are_measured() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// The lines of a run, as JSON.
 fn lines(text: &str) -> Vec<Value> {
     meets(text);
     text.lines()
@@ -424,90 +427,6 @@ fn each_sample_is_a_line_of_json() {
     }
 }
 
-#[test]
-fn a_command_is_measured_and_its_failure_is_reported() {
-    let root = fixture("two-node");
-    let measure =
-        |args: &[&str]| nicpin(&[&["--root", root.to_str().unwrap(), "measure"], args].concat());
-    let run = measure(&["--format", "json", "--", "echo", "said"]);
-    assert_eq!(
-        (run.code, run.stderr.as_str()),
-        (0, "said\n"),
-        "its output is not in the way of the report"
-    );
-    let samples = lines(&run.stdout);
-    assert_eq!(
-        (samples.len(), &samples[0]["whole"]),
-        (1, &Value::Bool(true))
-    );
-
-    let run = measure(&["--", "sh", "-c", "exit 3"]);
-    assert_eq!(
-        (run.code, run.stderr.as_str()),
-        (3, "nicpin: sh: exit status: 3\n")
-    );
-    assert!(
-        run.stdout.contains("nic0") && run.stdout.contains(" CPUs busy"),
-        "{}",
-        run.stdout
-    );
-    let run = measure(&["--", "sh", "-c", "kill -9 $$"]);
-    assert!(
-        run.code == 128 + 9 && run.stderr.contains("signal: 9"),
-        "{}",
-        run.stderr
-    );
-    let machine = Copy::of("two-node");
-    machine.remove("/proc/irq");
-    let absent = format!(
-        "nicpin: {}: no such file",
-        machine.path("/proc/irq").display()
-    );
-    for status in [0, 3] {
-        let (root, ends) = (machine.path("/"), format!("exit {status}"));
-        let args = [
-            "--root",
-            root.to_str().unwrap(),
-            "measure",
-            "--",
-            "sh",
-            "-c",
-            &ends,
-        ];
-        let run = nicpin(&args);
-        assert!(
-            run.code == status && run.stderr.contains(&absent),
-            "{}",
-            run.stderr
-        );
-    }
-    let alone = machine.nicpin(&["measure", "--seconds", "0.01"]);
-    assert!(
-        alone.code == 1 && alone.stderr.contains(&absent),
-        "{}",
-        alone.stderr
-    );
-    for (program, code, error) in [
-        (
-            "/nonexistent/program",
-            127,
-            "no such file or directory (ENOENT)",
-        ),
-        ("nosuch-program", 127, "no such file or directory (ENOENT)"),
-        ("/etc/passwd", 126, "permission denied (EACCES)"),
-        ("/etc", 126, "permission denied (EACCES)"),
-    ] {
-        let run = measure(&["--", program]);
-        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{program}");
-        assert_eq!(run.stderr, format!("nicpin: {program}: {error}\n"));
-    }
-}
-
-/// Returns when the measurement catches signals.
-fn started(args: &[&str]) -> Child {
-    started_on(fixture("two-node").to_str().unwrap(), args)
-}
-
 fn started_on(root: &str, args: &[&str]) -> Child {
     default_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
@@ -541,82 +460,6 @@ fn pid(child: &Child) -> Pid {
 }
 
 #[test]
-fn an_interrupt_ends_a_measurement_with_the_report() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let child = started(&["--seconds", "3600", "--format", "json"]);
-        kill(pid(&child), signal).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(
-            (output.status.code(), output.stderr.as_slice()),
-            (Some(0), &b""[..])
-        );
-        let samples = lines(&String::from_utf8(output.stdout).unwrap());
-        assert!(
-            samples.len() == 1 && samples[0]["seconds"].as_f64().unwrap() < 3600.0,
-            "{samples:?}"
-        );
-    }
-}
-
-#[test]
-fn an_interrupt_ends_the_command_and_then_comes_the_report() {
-    let script = "echo ready; exec sleep 3600";
-    // A terminal sends the signal to all; others to nicpin only.
-    for (signal, to_all, code) in [
-        (Signal::SIGINT, true, 130),
-        (Signal::SIGTERM, false, 143),
-        (Signal::SIGINT, false, 143),
-    ] {
-        let mut child = started(&["--format", "json", "--", "sh", "-c", script]);
-        let mut ready = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap())
-            .read_line(&mut ready)
-            .unwrap();
-        assert_eq!(ready, "ready\n");
-        let sent = if to_all {
-            killpg(pid(&child), signal)
-        } else {
-            kill(pid(&child), signal)
-        };
-        sent.unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{signal} {to_all}");
-        let samples = lines(&String::from_utf8(output.stdout).unwrap());
-        assert!(
-            samples[0]["whole"] == true && samples[1..].iter().all(|error| error["exit"] == code),
-            "{samples:?}"
-        );
-    }
-}
-
-/// Nobody has to wait for a command that ignores every signal.
-#[test]
-fn the_second_interrupt_ends_nicpin() {
-    let child = started(&["--seconds", "3600", "--watch"]);
-    // The first one only: a second signal may be delivered before this process sees the first.
-    kill(pid(&child), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
-    let mut child = started(&[
-        "--",
-        "sh",
-        "-c",
-        "trap '' INT TERM; echo ready; exec sleep 3600",
-    ]);
-    BufReader::new(child.stderr.as_mut().unwrap())
-        .read_line(&mut String::new())
-        .unwrap();
-    loop {
-        kill(pid(&child), Signal::SIGINT).unwrap();
-        std::thread::yield_now();
-        if let Some(status) = child.try_wait().unwrap() {
-            assert_eq!(status.signal(), Some(libc::SIGINT));
-            break;
-        }
-    }
-    killpg(pid(&child), Signal::SIGKILL).unwrap();
-}
-
-#[test]
 fn interfaces_without_a_device_are_measured_when_they_are_named() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0/statistics")).unwrap();
@@ -640,6 +483,7 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
             .collect()
     };
     assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
+    // Alone, it needs no IRQs.
     let without = Copy::of("two-node");
     std::fs::create_dir_all(without.path("/sys/class/net/veth0/statistics")).unwrap();
     without.write("/sys/class/net/veth0/statistics/rx_bytes", "1000\n");

@@ -1,10 +1,13 @@
 //! `nicpin watch` on copies of a machine: what it restores, what it leaves alone, and what it tells systemd, the journal
 //! and `nicpin status`. Events of the kernel are in `tests/netns` and `tests/vm`.
 
+mod pauses;
+mod policies;
+
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +18,6 @@ use nix::unistd::Pid;
 
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, good};
-use crate::support::trial::watched_to_the_end;
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
 const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
@@ -338,143 +340,6 @@ fn what_the_machine_does_not_have_ends_the_watcher() {
     assert!(!machine.path("/run/nicpin/watch.json").exists());
 }
 
-#[test]
-fn a_policy_is_taken_when_it_is_valid() {
-    let machine = Copy::with_policy(0o644);
-    let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
-    let first = machine.read("/etc/nicpin.toml");
-    let planned = affinity(&machine, IRQ);
-    // A new file in its place, as editors and provisioning write it.
-    machine.write("/etc/new", "[defaults]\nexclude = \"1\"\n");
-    std::fs::rename(machine.path("/etc/new"), machine.path("/etc/nicpin.toml")).unwrap();
-    watching.logged("nicpin.toml: the policy is in force");
-    watching.told("(policy");
-    assert_eq!(machine.nicpin(&["check"]).code, 0);
-    let second = machine.nicpin(&["plan", "--format", "sh"]).stdout;
-
-    machine.write("/etc/nicpin.toml", "exlude = 1\n");
-    let warning = watching.logged("the policy before stays in force");
-    assert!(
-        warning.contains("PRIORITY=4\n") && warning.contains("unknown key"),
-        "{warning}"
-    );
-    watching.told("(policy");
-    machine.write(IRQ, "ff\n");
-    watching.signal(Signal::SIGUSR1);
-    watching.told("(SIGUSR1): 1 setting changed");
-    machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"1\"\n");
-    watching.logged("nicpin.toml: the policy is in force");
-    assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, second);
-    assert_eq!(machine.nicpin(&["check"]).code, 0);
-
-    machine.write("/etc/nicpin.toml", &first);
-    watching.signal(Signal::SIGHUP);
-    let reloading = watching.told("RELOADING=1");
-    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    while affinity(&machine, IRQ) != planned {
-        watching.told("READY=1");
-    }
-    watching.end();
-    // At the start there is none that could stay in force.
-    machine.write("/etc/nicpin.toml", "exlude = 1\n");
-    let run = machine.nicpin(&["watch"]);
-    assert!(
-        run.code == 64 && run.stderr.contains("unknown key"),
-        "{}",
-        run.stderr
-    );
-}
-
-#[test]
-fn a_restore_pauses_the_watcher_until_the_next_apply() {
-    let machine = Copy::of("two-node");
-    let watching = Watching::start(&machine, &["--guard"]);
-    watching.told("as planned");
-    let restored = machine.nicpin(&["restore"]);
-    assert_eq!(restored.code, 0);
-    assert!(
-        restored
-            .words()
-            .contains("nicpin watch is paused until the next nicpin apply"),
-        "{restored:?}"
-    );
-    watching.told("paused by nicpin restore until the next nicpin apply");
-    watching.logged("MESSAGE=paused by nicpin restore until the next nicpin apply");
-    let before = texts_and_times(&machine);
-    watching.signal(Signal::SIGUSR1);
-    // A run that was about to begin when the pause came.
-    let mut run = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    run.args(["watch-run", "--", "watch", "--root"]);
-    let run = run.arg(machine.path("/")).output().unwrap();
-    let report = String::from_utf8(run.stdout).unwrap();
-    assert!(
-        run.status.success() && report.contains("\"paused\": true"),
-        "{report}"
-    );
-    assert!(
-        machine
-            .nicpin(&["status"])
-            .words()
-            .contains("; paused by nicpin restore")
-    );
-    assert!(texts_and_times(&machine) == before);
-    let applied = machine.nicpin(&["apply"]);
-    assert!(
-        applied.words().contains("nicpin watch is no longer paused"),
-        "{}",
-        applied.stdout
-    );
-    watching.told("): nothing changed");
-    watching.disturb(IRQ);
-    watching.end();
-    // No watcher, no pause.
-    assert!(!machine.nicpin(&["restore"]).stdout.contains("watch"));
-    Watching::start(&machine, &[]).told("as planned");
-    assert_eq!(machine.nicpin(&["check"]).code, 0);
-}
-
-/// A trial may yet be restored, and what fails leaves the pause as it was.
-#[test]
-fn only_what_is_to_stay_ends_the_pause() {
-    const PAUSE: &str = "/run/nicpin/watch-paused.json";
-    let machine = Copy::of("two-node");
-    let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
-    assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    watching.told("paused by nicpin restore until the next nicpin apply");
-    let before = machine.texts();
-    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
-    watched_to_the_end(&machine);
-    assert!(machine.path(PAUSE).exists());
-    // The watcher of the trial cannot start.
-    machine.remove("/run/nicpin/try.lock");
-    std::fs::create_dir(machine.path("/run/nicpin/try.lock")).unwrap();
-    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 1);
-    machine.remove("/run/nicpin/try.lock");
-    assert!(machine.path(PAUSE).exists());
-    let lock = OpenOptions::new()
-        .write(true)
-        .open(machine.path("/run/nicpin/lock"))
-        .unwrap();
-    assert!(nicpin::root::sys::try_lock(&lock).unwrap());
-    assert_eq!(machine.nicpin(&["restore", "--wait", "0"]).code, 1);
-    drop(lock);
-    assert!(machine.path(PAUSE).exists());
-    assert_eq!(machine.texts(), before);
-    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let confirmed = machine.nicpin(&["confirm"]);
-    assert!(
-        confirmed.code == 0
-            && confirmed
-                .stdout
-                .contains("nicpin watch is no longer paused"),
-        "{confirmed:?}"
-    );
-    watching.told("): nothing changed");
-    watching.end();
-}
-
 /// What was not set is not found changed, again and again.
 #[test]
 fn a_vector_that_cannot_be_moved_is_not_guarded() {
@@ -487,49 +352,6 @@ fn a_vector_that_cannot_be_moved_is_not_guarded() {
     let later = told.skip_while(|told| told.contains("(start): "));
     for told in later.take(2) {
         assert!(told.contains("(retry): "), "{told}");
-    }
-    watching.end();
-}
-
-/// A trial of which nothing is left has not begun for the watcher.
-#[test]
-fn the_watcher_waits_for_no_trial_that_was_undone() {
-    let machine = Copy::of("two-node");
-    let watching = Watching::start(&machine, &["--observe"]);
-    watching.told("not as planned");
-    std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
-    let run = machine.nicpin(&["apply", "--try", "3600", "--atomic", "--json"]);
-    let report = run.json();
-    assert_eq!(
-        (run.code, &report["trial"], report.get("watcher")),
-        (1, &serde_json::Value::Null, None)
-    );
-    watching.end();
-}
-
-#[test]
-fn a_trial_is_not_corrected() {
-    let machine = Copy::of("two-node");
-    let watching = Watching::start(&machine, &["--guard"]);
-    watching.told("as planned");
-    let planned = affinity(&machine, IRQ);
-    let trial = machine.nicpin(&["apply", "--try", "3600", "--scope", "remote"]);
-    assert_eq!(trial.code, 0);
-    assert!(
-        trial
-            .words()
-            .contains("nicpin watch writes nothing until the trial is confirmed"),
-        "{trial:?}"
-    );
-    watching.told("waits until apply --try is confirmed or has ended");
-    let tried = affinity(&machine, IRQ);
-    assert_ne!(tried, planned);
-    watching.signal(Signal::SIGUSR1);
-    assert_eq!(machine.nicpin(&["check", "--scope", "remote"]).code, 0);
-    // What is confirmed is not the policy of the watcher, which applies its own again.
-    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
-    while affinity(&machine, IRQ) != planned {
-        watching.told("READY=1");
     }
     watching.end();
 }
@@ -551,77 +373,6 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     watching.end();
     let watching = Watching::start(&machine, &["--if-present", "--", "nic9"]);
     watching.told("0 interfaces, as planned");
-    watching.end();
-}
-
-/// A Secret of Kubernetes is changed by a link to its new directory, again and again, before the old one is removed.
-#[test]
-fn a_policy_behind_a_link_that_changes_is_followed() {
-    let machine = Copy::with_policy(0o644);
-    let lead = |version: &str, cpu: u32| {
-        let directory = format!("/etc/{version}");
-        std::fs::create_dir(machine.path(&directory)).unwrap();
-        machine.set_mode(&directory, 0o755);
-        let file = format!("{directory}/nicpin.toml");
-        machine.write(&file, &format!("[defaults]\nexclude = \"{cpu}\"\n"));
-        machine.set_mode(&file, 0o644);
-        symlink(version, machine.path("/etc/new")).unwrap();
-        std::fs::rename(machine.path("/etc/new"), machine.path("/etc/data")).unwrap();
-    };
-    lead("v1", 5);
-    machine.remove("/etc/nicpin.toml");
-    symlink("data/nicpin.toml", machine.path("/etc/nicpin.toml")).unwrap();
-    let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
-    for (version, cpu) in [("v2", 6), ("v3", 7)] {
-        lead(version, cpu);
-        watching.logged("nicpin.toml: the policy is in force");
-        watching.told("(policy");
-    }
-    // In the directory that it leads to now.
-    machine.write("/etc/v3/nicpin.toml", "[defaults]\nexclude = \"6\"\n");
-    watching.logged("nicpin.toml: the policy is in force");
-    watching.end();
-}
-
-/// Without irqbalance, its directory is waited for in `/run`, too.
-#[test]
-fn a_policy_in_run_of_a_relative_root_is_followed() {
-    let machine = Copy::of("two-node");
-    let write = |cpu: u32| {
-        machine.write(
-            "/run/new.toml",
-            &format!("[defaults]\nexclude = \"{cpu}\"\n"),
-        );
-        machine.set_mode("/run/new.toml", 0o644);
-        std::fs::rename(
-            machine.path("/run/new.toml"),
-            machine.path("/run/nicpin.toml"),
-        )
-        .unwrap();
-    };
-    std::fs::create_dir_all(machine.path("/run")).unwrap();
-    machine.set_mode("/run", 0o755);
-    write(5);
-    let args = ["--config", "run/nicpin.toml"];
-    let watching = Watching::start_with(&machine, Path::new("."), &args, &[]);
-    watching.told("as planned");
-    write(6);
-    watching.told("(policy");
-    watching.end();
-}
-
-/// All kinds of programs write to /dev/null: it is a policy without a line, and no event.
-#[test]
-fn a_policy_that_is_no_file_is_not_waited_for() {
-    let machine = Copy::of("two-node");
-    let watching = Watching::start(&machine, &["--guard", "--config", "/dev/null"]);
-    watching.told("as planned");
-    std::fs::write("/dev/null", "x").unwrap();
-    // The first run since then is for what came after it.
-    machine.write(IRQ, "ff\n");
-    let told = watching.told("): ");
-    assert!(told.contains("(affinity of IRQ 36"), "{told}");
     watching.end();
 }
 

@@ -1,0 +1,128 @@
+//! Policy files that change while the watcher runs, wherever they are.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+
+use super::{IRQ, Watching, affinity};
+use crate::support::run::Copy;
+
+#[test]
+fn a_policy_is_taken_when_it_is_valid() {
+    let machine = Copy::with_policy(0o644);
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let first = machine.read("/etc/nicpin.toml");
+    let planned = affinity(&machine, IRQ);
+    // A new file in its place, as editors and provisioning write it.
+    machine.write("/etc/new", "[defaults]\nexclude = \"1\"\n");
+    std::fs::rename(machine.path("/etc/new"), machine.path("/etc/nicpin.toml")).unwrap();
+    watching.logged("nicpin.toml: the policy is in force");
+    watching.told("(policy");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    let second = machine.nicpin(&["plan", "--format", "sh"]).stdout;
+
+    machine.write("/etc/nicpin.toml", "exlude = 1\n");
+    let warning = watching.logged("the policy before stays in force");
+    assert!(
+        warning.contains("PRIORITY=4\n") && warning.contains("unknown key"),
+        "{warning}"
+    );
+    watching.told("(policy");
+    machine.write(IRQ, "ff\n");
+    watching.signal(Signal::SIGUSR1);
+    watching.told("(SIGUSR1): 1 setting changed");
+    machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"1\"\n");
+    watching.logged("nicpin.toml: the policy is in force");
+    assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, second);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+
+    machine.write("/etc/nicpin.toml", &first);
+    watching.signal(Signal::SIGHUP);
+    let reloading = watching.told("RELOADING=1");
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    while affinity(&machine, IRQ) != planned {
+        watching.told("READY=1");
+    }
+    watching.end();
+    // At the start there is none that could stay in force.
+    machine.write("/etc/nicpin.toml", "exlude = 1\n");
+    let run = machine.nicpin(&["watch"]);
+    assert!(
+        run.code == 64 && run.stderr.contains("unknown key"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// A Secret of Kubernetes is changed by a link to its new directory, again and again, before the old one is removed.
+#[test]
+fn a_policy_behind_a_link_that_changes_is_followed() {
+    let machine = Copy::with_policy(0o644);
+    let lead = |version: &str, cpu: u32| {
+        let directory = format!("/etc/{version}");
+        std::fs::create_dir(machine.path(&directory)).unwrap();
+        machine.set_mode(&directory, 0o755);
+        let file = format!("{directory}/nicpin.toml");
+        machine.write(&file, &format!("[defaults]\nexclude = \"{cpu}\"\n"));
+        machine.set_mode(&file, 0o644);
+        symlink(version, machine.path("/etc/new")).unwrap();
+        std::fs::rename(machine.path("/etc/new"), machine.path("/etc/data")).unwrap();
+    };
+    lead("v1", 5);
+    machine.remove("/etc/nicpin.toml");
+    symlink("data/nicpin.toml", machine.path("/etc/nicpin.toml")).unwrap();
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    for (version, cpu) in [("v2", 6), ("v3", 7)] {
+        lead(version, cpu);
+        watching.logged("nicpin.toml: the policy is in force");
+        watching.told("(policy");
+    }
+    // In the directory that it leads to now.
+    machine.write("/etc/v3/nicpin.toml", "[defaults]\nexclude = \"6\"\n");
+    watching.logged("nicpin.toml: the policy is in force");
+    watching.end();
+}
+
+/// Without irqbalance, its directory is waited for in `/run`, too.
+#[test]
+fn a_policy_in_run_of_a_relative_root_is_followed() {
+    let machine = Copy::of("two-node");
+    let write = |cpu: u32| {
+        machine.write(
+            "/run/new.toml",
+            &format!("[defaults]\nexclude = \"{cpu}\"\n"),
+        );
+        machine.set_mode("/run/new.toml", 0o644);
+        std::fs::rename(
+            machine.path("/run/new.toml"),
+            machine.path("/run/nicpin.toml"),
+        )
+        .unwrap();
+    };
+    std::fs::create_dir_all(machine.path("/run")).unwrap();
+    machine.set_mode("/run", 0o755);
+    write(5);
+    let args = ["--config", "run/nicpin.toml"];
+    let watching = Watching::start_with(&machine, Path::new("."), &args, &[]);
+    watching.told("as planned");
+    write(6);
+    watching.told("(policy");
+    watching.end();
+}
+
+/// All kinds of programs write to /dev/null: it is a policy without a line, and no event.
+#[test]
+fn a_policy_that_is_no_file_is_not_waited_for() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--guard", "--config", "/dev/null"]);
+    watching.told("as planned");
+    std::fs::write("/dev/null", "x").unwrap();
+    // The first run since then is for what came after it.
+    machine.write(IRQ, "ff\n");
+    let told = watching.told("): ");
+    assert!(told.contains("(affinity of IRQ 36"), "{told}");
+    watching.end();
+}
