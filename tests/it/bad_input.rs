@@ -5,9 +5,10 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{Copy, document, expect, fixture, nicpin, note, text};
 use crate::support::{is_full, temporary};
 use nicpin::root::Root;
 
@@ -16,26 +17,20 @@ fn proc_interrupts_empty_torn_or_missing() {
     let machine = Copy::of("two-node");
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
-    machine.fails(
-        &["apply"],
-        1,
-        &["/proc/interrupts: has no header line", "incomplete copy"],
-    );
+    let empty = machine.fails(&["apply"], 1);
     let torn = whole.find("virtio0-input.2").unwrap() - 80;
     machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
-    machine.fails(
-        &["apply"],
-        1,
-        &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"],
-    );
+    let torn = machine.fails(&["apply"], 1);
     machine.remove("/proc/interrupts");
-    machine.fails(
-        &["apply"],
-        1,
-        &[
-            "/proc/interrupts: no such file or directory (ENOENT)",
-            "fix: mount /proc and /sys",
-        ],
+    let missing = machine.fails(&["apply"], 1);
+    assert_data_eq!(
+        [empty, torn, missing].concat(),
+        str![[r"
+nicpin: ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy?
+nicpin: ROOT/proc/interrupts: line 16 has 4 counts for 8 CPUs; a CPU changed state while the file was read; fix: run again
+nicpin: ROOT/proc/interrupts: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+
+"]]
     );
 }
 
@@ -54,20 +49,23 @@ fn proc_interrupts_cut_at_any_byte() {
         assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
     }
     let in_a_name = whole.find("mlx4-3@").unwrap();
-    for (cut, has) in [
-        (
-            header - 9,
-            "/proc/interrupts: ends within line 1; fix: run again",
-        ),
-        (header, "/proc/interrupts: has no row below its header"),
-        (in_a_name + 4, "/proc/interrupts: ends within line "),
-        (whole.len() - 1, "/proc/interrupts: ends within line "),
-    ] {
+    let said = [header - 9, header, in_a_name + 4, whole.len() - 1].map(|cut| {
         machine.write("/proc/interrupts", &whole[..cut]);
-        for command in ["plan", "apply", "check"] {
-            machine.fails(&[command], 1, &[has]);
-        }
-    }
+        let [plan, apply, check] =
+            ["plan", "apply", "check"].map(|command| machine.fails(&[command], 1));
+        assert_eq!((&plan, &plan), (&apply, &check));
+        plan
+    });
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: ROOT/proc/interrupts: ends within line 1; fix: run again, or copy /proc again if it is a copy
+nicpin: ROOT/proc/interrupts: has no row below its header; is /proc an incomplete copy?
+nicpin: ROOT/proc/interrupts: ends within line 12; fix: run again, or copy /proc again if it is a copy
+nicpin: ROOT/proc/interrupts: ends within line 19; fix: run again, or copy /proc again if it is a copy
+
+"]]
+    );
 }
 
 #[test]
@@ -76,24 +74,24 @@ fn a_vector_without_files_is_named() {
     machine.remove("/proc/irq/73");
     let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
     let plan = run.json();
-    let note = &plan["interfaces"][0]["notes"][0];
-    assert_eq!((run.code, &note["code"]), (1, &"vectors-vanished".into()));
-    let text = note["text"].as_str().unwrap();
-    assert!(
-        text.ends_with(": 73 (mlx4-3@0000:82:00.0)") && note["fix"] == "run again",
-        "{text}"
+    let vanished = note(&plan["interfaces"][0], "vectors-vanished");
+    assert_eq!((run.code, &vanished["fix"]), (1, &"run again".into()));
+    assert_data_eq!(
+        text(vanished, "text"),
+        str![
+            "IRQs vanished while they were read, or have no files in /proc/irq: 73 (mlx4-3@0000:82:00.0)"
+        ]
     );
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
     }
     assert_eq!(machine.nicpin(&["plan"]).code, 1);
     for args in [&["check"][..], &["check", "eth2"], &["apply"]] {
-        let run = machine.nicpin(args);
-        assert_eq!(run.code, 1, "{}", run.stdout);
-        assert!(
-            run.stdout.contains("none of its queue IRQs can be read"),
-            "{args:?}: {}",
-            run.stdout
+        let run = machine.nicpin(&[args, &["--json"]].concat());
+        let unknown = &run.json()["unknown"][0];
+        assert_eq!(
+            (run.code, [&unknown["interface"], &unknown["code"]]),
+            (1, [&"eth2".into(), &"vectors-unreadable".into()])
         );
     }
 }
@@ -106,42 +104,38 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         let run = machine.nicpin(&["plan", "--format", "json"]);
         let plan = run.json();
         assert_eq!((run.code, &plan["notes"][0]["code"]), (1, &code.into()));
+        // The remedy stands there once: the notes of the interfaces have it, too.
         let table = machine.nicpin(&["plan"]).stdout;
+        let check = machine.nicpin(&["check"]);
+        let applied = machine.fails(&["apply"], 1);
+        assert_eq!(machine.fails(&["apply", "eth2"], 1), applied);
+        let run = machine.nicpin(&["run", "--dry-run", "eth2"]);
+        assert_eq!((check.code, run.code), (1, 1), "{run:?}");
+        assert_eq!(machine.rooted(&run.stderr), applied);
+        let screens = [table, check.stdout, applied, run.stdout];
+        expect(&format!("{code}.txt"), screens.join("\n"));
+        let check = machine.nicpin(&["check", "--json"]).json();
+        let mut unknown = check["unknown"].as_array().unwrap().iter();
         assert!(
-            // Once: the note of the interfaces has the remedy, too.
-            table.matches("below this root").count() == 1 && table.contains("Fix: mount"),
-            "{table}"
-        );
-        assert!(!table.contains("has requested no queue IRQ"), "{table}");
-        let run = machine.nicpin(&["check"]);
-        assert_eq!(run.code, 1, "{}", run.stdout);
-        assert!(
-            run.stdout.contains("\neth2: unknown: ") && run.stdout.contains(gone),
-            "{}",
-            run.stdout
+            unknown.any(|unknown| unknown["interface"] == "eth2"),
+            "{check}"
         );
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
-        let has = [
-            &*format!("{gone}: no such file or directory (ENOENT)"),
-            "fix: mount /proc and /sys",
-        ];
-        machine.fails(&["apply"], 1, &has);
-        machine.fails(&["apply", "eth2"], 1, &has);
-        let capture = machine.path("/capture.tar.gz");
-        let capture = ["capture", "-o", capture.to_str().unwrap()];
-        let measure = ["measure", "--seconds", "0.01"];
-        for (args, also) in [
-            (&capture[..], "2 interfaces"),
-            (&measure, "INTERFACE"),
-            (
-                &["run", "--dry-run", "eth2"],
-                "6-11 (where interrupts go is not known)",
-            ),
-        ] {
-            let run = machine.nicpin(args);
-            assert_eq!(run.code, 1, "{args:?}: {}", run.stdout);
-            assert!(run.stdout.contains(also), "{args:?}: {}", run.stdout);
-            assert!(run.stderr.contains(has[0]), "{args:?}: {}", run.stderr);
+        let status = machine.nicpin(&["status", "--json"]);
+        assert_eq!(status.code, 1);
+        note(&status.json(), code);
+        let file = machine.path("/capture.tar.gz");
+        let file = file.to_str().unwrap();
+        let capture = machine.nicpin(&["capture", "-o", file]);
+        let measured = machine.nicpin(&["measure", "--seconds", "0.01", "--json"]);
+        for done in [&capture, &measured] {
+            assert_eq!((done.code, &done.stderr), (1, &run.stderr), "{done:?}");
+        }
+        let captured = nicpin(&["plan", "--json", "--root", file]).json();
+        let first = measured.stdout.lines().next().unwrap();
+        let measured: Value = serde_json::from_str(first).unwrap();
+        for told in [captured, measured] {
+            assert_eq!(told["interfaces"].as_array().unwrap().len(), 2, "{told}");
         }
     }
 }
@@ -149,113 +143,71 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
 #[test]
 fn malformed_masks_and_lists() {
     let wider = format!("{}0\n", "00000000,".repeat(2048));
-    for (path, text, has) in [
-        (
-            "/proc/irq/36/smp_affinity",
-            "zz\n",
-            "`zz` is not a CPU mask",
-        ),
-        ("/proc/irq/36/smp_affinity", "", "it is empty"),
-        (
-            "/proc/irq/36/smp_affinity",
-            ",,,\n",
-            "a group has no digits",
-        ),
-        (
-            "/proc/irq/36/smp_affinity",
-            "000000000f\n",
-            "more than eight digits",
-        ),
-        (
-            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
-            &wider,
-            "wider than any kernel's",
-        ),
-        (
-            "/proc/irq/36/effective_affinity_list",
-            "0-\n",
-            "`0-` is not a CPU list",
-        ),
-        (
-            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
-            "0,000000000\n",
-            "more than eight digits",
-        ),
-        (
-            "/sys/class/net/nic0/queues/tx-0/xps_cpus",
-            "0-3\n",
-            "not a hex digit",
-        ),
-        (
-            "/sys/devices/system/cpu/online",
-            "0-4294967295\n",
-            "`0-4294967295` is not a CPU list",
-        ),
-        (
-            "/sys/devices/system/cpu/online",
-            "\n",
-            "lists no online CPU",
-        ),
-        (
-            "/sys/devices/system/node/node0/distance",
-            "10 far\n",
-            "`far` is not a distance",
-        ),
-        (
-            "/sys/devices/system/cpu/isolated",
-            "x\n",
-            "is not a CPU list",
-        ),
-    ] {
+    let said = [
+        ("/proc/irq/36/smp_affinity", "zz\n"),
+        ("/proc/irq/36/smp_affinity", ""),
+        ("/proc/irq/36/smp_affinity", ",,,\n"),
+        ("/proc/irq/36/smp_affinity", "000000000f\n"),
+        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", &wider),
+        ("/proc/irq/36/effective_affinity_list", "0-\n"),
+        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", "0,000000000\n"),
+        ("/sys/class/net/nic0/queues/tx-0/xps_cpus", "0-3\n"),
+        ("/sys/devices/system/cpu/online", "0-4294967295\n"),
+        ("/sys/devices/system/cpu/online", "\n"),
+        ("/sys/devices/system/node/node0/distance", "10 far\n"),
+        ("/sys/devices/system/cpu/isolated", "x\n"),
+    ]
+    .map(|(path, text)| {
         let machine = Copy::of("two-node");
         machine.write(path, text);
-        // The path may be named by the link that led there.
-        let file = path.rsplit('/').next().unwrap();
-        machine.fails(&["apply"], 1, &[file, has]);
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
-    }
+        machine.fails(&["apply"], 1)
+    });
+    expect("malformed-files.errors.txt", said.concat());
 }
 
 #[test]
 fn flow_counts_are_read_by_what_plans_or_records_them() {
     let machine = Copy::of("two-node");
     machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n");
-    for needs in [
-        &["apply"][..],
-        &["plan", "--rfs", "off"],
-        &["check", "--rfs", "64"],
-    ] {
-        machine.fails(needs, 1, &["rps_flow_cnt", "`many` is not a number"]);
-    }
+    let fails = |args: &[&str]| {
+        assert_data_eq!(
+            machine.fails(args, 1),
+            str![[r"
+nicpin: ROOT/sys/class/net/nic0/queues/rx-0/rps_flow_cnt: `many` is not a number that the kernel has there
+
+"]]
+        );
+    };
+    fails(&["apply"]);
+    fails(&["plan", "--rfs", "off"]);
+    fails(&["check", "--rfs", "64"]);
     assert_eq!(machine.nicpin(&["plan"]).code, 0);
     std::fs::create_dir(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nrfs = 64\n");
-    machine.fails(&["plan"], 1, &["rps_flow_cnt", "`many` is not a number"]);
+    fails(&["plan"]);
 }
 
 #[test]
 fn a_root_that_is_not_a_machine() {
-    let empty = temporary();
-    for (root, has) in [
-        (
-            empty.path().to_str().unwrap(),
-            "sys/devices/system/cpu/online: no such file or directory (ENOENT)",
-        ),
-        ("/no/such/root", "/no/such/root: no such file or directory"),
-        (
-            env!("CARGO_BIN_EXE_nicpin"),
-            "not a capture: it is not compressed with gzip",
-        ),
-        ("/dev/null", "name a directory or a capture with --root"),
-    ] {
+    let (dir, program) = (temporary(), env!("CARGO_BIN_EXE_nicpin"));
+    let empty = dir.path().to_str().unwrap();
+    let said = [empty, "/no/such/root", program, "/dev/null"].map(|root| {
         let run = nicpin(&["plan", "--root", root]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{root}");
-        assert!(
-            run.stderr.contains(has) && run.stderr.lines().count() == 1,
-            "{}",
-            run.stderr
-        );
-    }
+        let said = run.stderr.replace(empty, "EMPTY");
+        said.replace(program, "PROGRAM")
+    });
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: EMPTY/sys/devices/system/cpu/online: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+nicpin: /no/such/root: no such file or directory (ENOENT); fix: name an existing file or directory
+nicpin: PROGRAM: not a capture: it is not compressed with gzip; fix: name a directory, or a file made by `nicpin capture`
+nicpin: /dev/null: not a directory (ENOTDIR); fix: name a directory or a capture with --root
+
+"]]
+    );
 }
 
 /// Dumps of topologies have /sys only; those of some programs lack the files of the CPUs.
@@ -263,23 +215,24 @@ fn a_root_that_is_not_a_machine() {
 fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     let machine = Copy::of("two-node");
     machine.remove("/proc");
-    let run = machine.nicpin(&["plan"]);
-    assert!(
-        run.code == 1 && run.stdout.contains("no /proc below this root"),
-        "{}{}",
-        run.stdout,
-        run.stderr
-    );
+    let run = machine.nicpin(&["plan", "--json"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    note(&run.json(), "no-proc");
     let machine = Copy::of("two-node");
     machine.remove("/sys/devices/system/cpu");
     machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
-    let run = machine.nicpin(&["plan"]);
-    assert!(
-        run.code == 0 && run.stdout.contains(" node 1: CPUs 4-7 (4 cores)\n"),
-        "{}{}",
-        run.stdout,
-        run.stderr
+    assert_eq!(
+        places(&machine),
+        [json!([0, "0-3", 4]), json!([1, "4-7", 4])]
     );
+}
+
+/// Node, candidate CPUs and their cores of the planned interfaces.
+fn places(machine: &Copy) -> Vec<Value> {
+    let plan = document(machine, &["plan"]);
+    let interfaces = plan["interfaces"].as_array().unwrap().iter();
+    let place = |of: &Value| json!([of["node"], of["candidates"], of["candidate_cores"]]);
+    interfaces.map(place).collect()
 }
 
 #[test]
@@ -316,16 +269,8 @@ fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
 fn without_numa_files_the_machine_is_one_node() {
     let machine = Copy::of("two-node");
     machine.remove("/sys/devices/system/node");
-    let run = machine.nicpin(&["plan"]);
-    assert!(
-        run.code == 0
-            && run
-                .stdout
-                .contains(" node 0 (the only one): CPUs 0-7 (8 cores)\n"),
-        "{}{}",
-        run.stdout,
-        run.stderr
-    );
+    let all = json!([0, "0-7", 8]);
+    assert_eq!(places(&machine), [all.clone(), all]);
 }
 
 #[test]
@@ -354,11 +299,14 @@ fn vectors_whose_queues_are_not_known_are_placed_as_data() {
         assert_eq!(queue["xps_cpus"], Value::Null, "{queue}");
     }
     assert_eq!(eth2["notes"][0]["code"], "data-vectors");
-    let run = machine.nicpin(&["apply", "eth2"]);
+    let applied = document(&machine, &["apply", "eth2"]);
+    let named = note(&applied, "data-vectors")["vectors"]
+        .as_array()
+        .unwrap();
+    let mut named = named.iter().map(|vector| &vector["action"]);
     assert!(
-        run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"),
-        "{}",
-        run.stdout
+        named.any(|action| action == "acme-1@0000:82:00.0"),
+        "{applied}"
     );
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
     // A stored plan finds each of them again, after a boot as now.

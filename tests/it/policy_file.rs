@@ -1,35 +1,44 @@
 //! The policy file: its errors, settings without effect, and what overrides what.
 
-use crate::support::run::Copy;
+use serde_json::Value;
+use snapbox::{assert_data_eq, str};
+
+use crate::support::run::{Copy, codes, document, expect, note, text};
+
+/// The error of each policy, below its text.
+fn errors(machine: &Copy, policies: &[&str]) -> String {
+    let file = machine.path("/policy.toml");
+    let apply = ["apply", "--config", file.to_str().unwrap()];
+    let mut said = String::new();
+    for policy in policies {
+        machine.write("/policy.toml", policy);
+        said += &format!("{policy}{}\n", machine.fails(&apply, 64));
+    }
+    said
+}
 
 #[test]
 fn a_policy_file_with_an_error_names_line_and_column() {
     let machine = Copy::of("two-node");
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
+    let said = errors(
+        &machine,
+        &[
             "[defaults]\nscope = 'near'\n",
-            "policy.toml: line 2, column 9: `near` is not one of local, all, remote",
-        ),
-        (
             "[defaults]\n\nscoop = 'all'\n",
-            "line 3, column 1: unknown setting `scoop`; did you mean `scope`?",
-        ),
-        (
             "\n[[rule]]\nset = {}\n",
-            "line 2, column 1: the rule has no `match`",
-        ),
-        ("defaults = [\n", "line "),
-    ] {
-        machine.write("/policy.toml", text);
-        machine.fails(&["apply", "--config", &at], 64, &[has]);
-    }
-    machine.fails(
-        &["plan", "--config", "/no/such/policy.toml"],
-        1,
-        &["/no/such/policy.toml: no such file"],
+            "defaults = [\n",
+        ],
     );
+    expect("policy.errors.txt", said);
+    let said = machine.fails(&["plan", "--config", "/no/such/policy.toml"], 1);
+    assert_data_eq!(
+        said,
+        str![[r"
+nicpin: /no/such/policy.toml: no such file or directory (ENOENT); fix: name an existing file or directory
+
+"]]
+    );
+    // The file of nothing is a policy without a line.
     let without = machine.nicpin(&["plan", "--json"]);
     let nothing = machine.nicpin(&["plan", "--json", "--config", "/dev/null"]);
     assert_eq!((nothing.code, nothing.stdout), (0, without.stdout));
@@ -51,7 +60,7 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
         let run = machine.nicpin(&["plan", "--config", &at, "--format", "json"]);
         let plan = run.json();
         let interfaces = plan["interfaces"].as_array().unwrap().clone();
-        let has_all = |i: &serde_json::Value| i["candidates"] == "0-7";
+        let has_all = |i: &Value| i["candidates"] == "0-7";
         let names = interfaces
             .iter()
             .filter(|i| has_all(i))
@@ -63,18 +72,18 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
     assert_eq!(ruled(), ["nic[01]"]);
 }
 
-/// One file may be for machines of several sizes: such CPUs concern only the interfaces of their rule.
+/// One file may be for machines of several sizes: what cannot be met here concerns only the interfaces that it is about.
 #[test]
 fn cpus_that_the_machine_cannot_have() {
     let machine = Copy::of("two-node");
     let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
-    let planned = |text: &str| -> serde_json::Value {
+    let planned = |text: &str| -> Value {
         machine.write("/policy.toml", text);
         let run = machine.nicpin(&["plan", "--json", "--config", &at]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         run.json()
     };
-    let nic1 = |plan: &serde_json::Value, key: &str| {
+    let nic1 = |plan: &Value, key: &str| {
         let mut all = plan["interfaces"].as_array().unwrap().iter();
         all.find(|one| one["name"] == "nic1").unwrap()[key].clone()
     };
@@ -85,103 +94,102 @@ fn cpus_that_the_machine_cannot_have() {
     );
     let some = planned(&rule("scope = '5,64'"));
     assert_eq!(nic1(&some, "candidates"), "5");
-    let notes = nic1(&some, "notes").to_string();
-    assert!(
-        notes.contains("the policy names CPUs that are absent, offline or excluded: 64 of 5,64"),
-        "{notes}"
+    let said = |plan: &Value| {
+        let notes = nic1(plan, "notes");
+        let mut notes = notes.as_array().unwrap().iter();
+        let note = notes.find(|note| note["code"] == "cpus-unusable").unwrap();
+        assert!(note["missing"].is_string(), "{note}");
+        text(note, "text").to_owned()
+    };
+    assert_data_eq!(
+        said(&some),
+        str!["the policy names CPUs that are absent, offline or excluded: 64 of 5,64"]
     );
-    let rps = nic1(&planned("[defaults]\nrps = '7-8'\n"), "notes").to_string();
-    assert!(
-        rps.contains(
-            "the policy names CPUs for RPS that are absent, offline or excluded: 8 of 7-8"
-        ),
-        "{rps}"
+    let rps = planned("[defaults]\nrps = '7-8'\n");
+    assert_data_eq!(
+        said(&rps),
+        str!["the policy names CPUs for RPS that are absent, offline or excluded: 8 of 7-8"]
     );
     for none in ["scope = '64'", "rps = '8'", "group = { mask = '100' }"] {
         machine.write("/policy.toml", &rule(none));
-        let run = machine.nicpin(&["apply", "--config", &at]);
-        assert_eq!(run.code, 1, "{}", run.stdout);
-        let words = &run.words();
-        assert!(words.contains("nic1: none of the policy's CPUs"), "{words}");
+        let run = machine.nicpin(&["apply", "--json", "--config", &at]);
+        let unknown = &run.json()["unknown"][0];
+        assert_eq!(
+            (run.code, [&unknown["interface"], &unknown["code"]]),
+            (1, [&"nic1".into(), &"cpus-unusable".into()])
+        );
         let check = machine.nicpin(&["check", "--config", &at, "nic0"]);
         assert_eq!(check.code, 0, "{none}: {}", check.stdout);
         assert_eq!(machine.nicpin(&["check", "--config", &at]).code, 1);
     }
-    for option in ["scope", "exclude", "rps", "near"] {
-        let says = format!("--{option} names CPU 8, and this machine has no CPU above 7");
-        machine.fails(&["plan", &format!("--{option}"), "0-8"], 64, &[&says]);
-    }
+    let options = ["--scope", "--exclude", "--rps", "--near"];
+    let said = options.map(|option| machine.fails(&["plan", option, "0-8"], 64));
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: --scope names CPU 8, and this machine has no CPU above 7
+nicpin: --exclude names CPU 8, and this machine has no CPU above 7
+nicpin: --rps names CPU 8, and this machine has no CPU above 7
+nicpin: --near names CPU 8, and this machine has no CPU above 7
+
+"]]
+    );
 }
 
 #[test]
 fn settings_without_effect_beside_others() {
     let machine = Copy::of("two-node");
-    for (args, has) in [
-        (
-            &["--scope", "4-7", "--irq-cores", "2"][..],
-            "--irq-cores has no effect beside --scope 4-7; fix: leave one",
-        ),
-        (
-            &["--per", "l3", "--scope", "4-7"],
-            "--per has no effect beside --scope 4-7; fix: leave one",
-        ),
-        (
-            &["--scope", "4-7", "--widen", "package"],
-            "--widen has no effect beside --scope 4-7; fix: leave one",
-        ),
-        (
-            &["--scope", "node:1", "--widen", "package"],
-            "--widen has no effect beside --scope node:1; fix: leave one",
-        ),
-        (
-            &["--scope", "all", "--widen", "package"],
-            "--widen has no effect beside --scope all; fix: leave one",
-        ),
-        (
-            &["--per", "l3", "--l3", "pack"],
-            "--l3 has no effect beside --per l3; fix: leave one",
-        ),
-    ] {
-        machine.fails(&[&["plan"], args].concat(), 64, &[has]);
-    }
+    let said = [
+        ["plan", "--scope", "4-7", "--irq-cores", "2"],
+        ["plan", "--per", "l3", "--scope", "4-7"],
+        ["plan", "--scope", "4-7", "--widen", "package"],
+        ["plan", "--scope", "node:1", "--widen", "package"],
+        ["plan", "--scope", "all", "--widen", "package"],
+        ["plan", "--per", "l3", "--l3", "pack"],
+    ]
+    .map(|args| machine.fails(&args, 64));
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: --irq-cores has no effect beside --scope 4-7; fix: leave one of them out
+nicpin: --per has no effect beside --scope 4-7; fix: leave one of them out
+nicpin: --widen has no effect beside --scope 4-7; fix: leave one of them out
+nicpin: --widen has no effect beside --scope node:1; fix: leave one of them out
+nicpin: --widen has no effect beside --scope all; fix: leave one of them out
+nicpin: --l3 has no effect beside --per l3; fix: leave one of them out
+
+"]]
+    );
     assert_eq!(
         machine
             .nicpin(&["plan", "--scope", "4-7", "--irq-cores", "all"])
             .code,
         0
     );
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
+    let said = errors(
+        &machine,
+        &[
             "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
-            "policy.toml: line 3, column 1: irq-cores has no effect beside scope 4-7;",
-        ),
-        (
             "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
-            "policy.toml: line 6, column 24: scope has no effect beside group 4-7;",
-        ),
-        (
             "[defaults]\ngroup = '4-7'\nl3 = 'pack'\n",
-            "policy.toml: line 3, column 1: l3 has no effect beside group 4-7;",
-        ),
-    ] {
-        machine.write("/policy.toml", text);
-        machine.fails(&["apply", "--config", &at], 64, &[has]);
-    }
-    // An option that has an effect on some interface is not refused, although a rule overrides it for others.
+        ],
+    );
+    expect("policy-without-effect.errors.txt", said);
+    let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
+    // A rule overrides what holds for others; an option that has an effect on some interface is not refused.
     machine.write(
         "/policy.toml",
         "[defaults]\nirq-cores = 2\n[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '4-7' }\n",
     );
     let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
     assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
-    let has =
-        "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; fix: leave it out";
-    machine.fails(
-        &["plan", "--config", &at, "--irq-cores", "1", "nic1"],
-        64,
-        &[has],
+    let refused = ["plan", "--config", &at, "--irq-cores", "1", "nic1"];
+    assert_data_eq!(
+        machine.fails(&refused, 64),
+        str![[r"
+nicpin: --irq-cores has no effect on nic1 beside scope 4-7 of the policy file; fix: leave it out
+
+"]]
     );
 }
 
@@ -192,14 +200,15 @@ fn a_rule_that_matches_no_interface_is_named() {
     let rules = "[[rule]]\nmatch = { name = 'nic*' }\nset = {}\n\
                  [[rule]]\nmatch = { driver = \"mlx5*\", node = 1 }\nset = { skip = true }\n";
     machine.write("/etc/nicpin.toml", rules);
-    let run = machine.nicpin(&["plan"]);
-    let named = "rule 2 of the policy (driver = \"mlx5*\", node = 1) matches no interface";
-    assert!(
-        run.code == 0 && run.stdout.contains(named),
-        "{}",
-        run.stdout
+    let plan = document(&machine, &["plan"]);
+    let code = "rule-unmatched";
+    assert_eq!(codes(&plan).iter().filter(|of| **of == code).count(), 1);
+    let named = note(&plan, code);
+    assert_eq!(named["rule"], 2);
+    assert_data_eq!(
+        text(named, "text"),
+        str![[r#"rule 2 of the policy (driver = "mlx5*", node = 1) matches no interface"#]]
     );
-    assert!(!run.stdout.contains("rule 1 "), "{}", run.stdout);
 }
 
 #[test]
@@ -223,25 +232,22 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
     assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
 }
 
-/// An option that the machine cannot meet is a usage error; a rule leaves its interfaces as they are.
+/// What an option wants and the machine does not have is a usage error; a rule of the policy concerns its interfaces only,
+/// which stay as they are.
 #[test]
 fn a_wish_that_cannot_be_met_is_not_overruled() {
     let machine = Copy::of("two-node");
-    for (options, said) in [
-        (
-            ["--exclude", "0-7"],
-            "--exclude: without CPUs 0-7 no CPU is left",
-        ),
-        (
-            ["--scope", "node:7"],
-            "--scope: node 7 of the policy's scope has no usable CPU",
-        ),
-    ] {
-        for command in ["plan", "apply", "check", "status"] {
-            let run = machine.nicpin(&[&[command], &options[..]].concat());
-            assert_eq!(run.code, 64, "{command}: {}", run.stderr);
-            assert!(run.stderr.contains(said), "{}", run.stderr);
-        }
+    for command in ["plan", "apply", "check", "status"] {
+        let said = [["--exclude", "0-7"], ["--scope", "node:7"]]
+            .map(|option| machine.fails(&[&[command], &option[..]].concat(), 64));
+        assert_data_eq!(
+            said.concat(),
+            str![[r"
+nicpin: --exclude: without CPUs 0-7 no CPU is left that may take its IRQs
+nicpin: --scope: node 7 of the policy's scope has no usable CPU
+
+"]]
+        );
     }
     let one_node = Copy::of("tg3-and-ixgbe").nicpin(&["plan", "--scope", "remote"]);
     assert_eq!(one_node.code, 64, "{}", one_node.stderr);
@@ -267,7 +273,7 @@ fn a_wish_that_cannot_be_met_is_not_overruled() {
                 .any(|path| format!("{path:?}").contains("nic0")),
         "{changed:?}"
     );
-    let json = |command: &str| -> serde_json::Value {
+    let json = |command: &str| -> Value {
         let run = machine.nicpin(&[command, "--json"]);
         run.json()
     };

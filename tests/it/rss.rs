@@ -2,9 +2,11 @@
 //! tests on running kernels that traffic follows.
 
 use nix::errno::Errno;
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, Run};
+use crate::support::run::{Copy, codes, document, expect, good, nicpin, note, text};
 use crate::support::two_node::atomic;
 use crate::support::{host, temporary};
 use nicpin::apply;
@@ -31,21 +33,27 @@ fn machine(table: &str) -> Copy {
     machine
 }
 
-fn ok(run: &Run) -> String {
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    run.words()
+/// The plan of the one selected interface.
+fn planned(machine: &Copy, args: &[&str]) -> Value {
+    document(machine, &[&["plan"], args].concat())["interfaces"][0].take()
 }
 
-fn json(run: &Run) -> serde_json::Value {
-    serde_json::from_str(&run.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
+/// The only difference: its kind, both values and the reason.
+fn difference(machine: &Copy, args: &[&str]) -> [Value; 4] {
+    let run = machine.nicpin(&[&["check", "--json"], args].concat());
+    let check = run.json();
+    let [of] = check["differs"].as_array().unwrap().as_slice() else {
+        panic!("{check}");
+    };
+    assert_eq!(run.code, 2, "{check}");
+    ["kind", "current", "value", "reason"].map(|key| of[key].clone())
 }
 
 #[test]
 fn a_table_stays_as_it_is_unless_asked() {
     let machine = machine(BLOCKS);
     let without = Copy::of("dl980");
-    let plan = |machine: &Copy| json(&machine.nicpin(&["plan", "eth0", "--json"]));
+    let plan = |machine: &Copy| document(machine, &["plan", "eth0"]);
     let (with, without) = (plan(&machine), plan(&without));
     assert_eq!(
         (&with["hash"], &with["writes"]),
@@ -55,14 +63,14 @@ fn a_table_stays_as_it_is_unless_asked() {
     let rss = &with["interfaces"][0]["rss"];
     assert_eq!(
         (&rss["now"], &rss["queues"]),
-        (&"0-15".into(), &serde_json::Value::Null)
+        (&"0-15".into(), &Value::Null)
     );
-    ok(&machine.nicpin(&["apply", "eth0"]));
+    good(&machine, &["apply", "eth0"]);
     assert!(!machine.read("/run/nicpin/state.json").contains(" rss\""));
     // Somebody else's table outlives a restore of what nicpin has set.
     let other = BLOCKS.replace("15*8", "0*8");
     machine.write(ETH0, &other);
-    ok(&machine.nicpin(&["restore"]));
+    good(&machine, &["restore"]);
     assert_eq!(machine.read(ETH0), other);
 }
 
@@ -70,36 +78,30 @@ fn a_table_stays_as_it_is_unless_asked() {
 fn the_first_queues_take_all_flows_and_restore_undoes_it() {
     for table in [BLOCKS, DEFAULT] {
         let machine = machine(table);
-        let args = ["eth0", "--rss", "4"];
-        let run = |command: &str| machine.nicpin(&[&[command], &args[..]].concat());
-        let plan = run("plan").stdout;
-        assert!(plan.contains(" to 0-15 -> 0-3; the first queues"), "{plan}");
-        let script = machine
-            .nicpin(&["plan", "eth0", "--rss", "4", "--format", "sh"])
-            .stdout;
-        assert!(
-            script.contains("\nethtool -X eth0 equal 4  # eth0: the first queues, as requested"),
-            "{script}"
+        let args = |command| [command, "eth0", "--rss", "4"];
+        let rss = planned(&machine, &args("plan")[1..])["rss"].take();
+        assert_eq!(
+            (&rss["now"], &rss["queues"]),
+            (&"0-15".into(), &"0-3".into())
         );
-        assert_eq!(run("check").code, 2);
-        ok(&run("apply"));
+        let script = good(&machine, &[&args("plan")[..], &["--format", "sh"]].concat());
+        assert!(script.contains(" ethtool -X eth0 equal 4 # "), "{script}");
+        assert_eq!(machine.nicpin(&args("check")).code, 2);
+        good(&machine, &args("apply"));
         assert_eq!(
             machine.read(ETH0),
             recorded(1, "queues 16, entries 128, table 0 1 2 3")
         );
-        ok(&run("check"));
-        assert!(ok(&run("apply")).contains("changed=0 "));
-        let status = ok(&machine.nicpin(&["status", "eth0", "--rss", "4"]));
-        assert!(
-            status.contains("RSS table reaches 4 of 16 queues;"),
-            "{status}"
-        );
+        good(&machine, &args("check"));
+        assert_eq!(document(&machine, &args("apply"))["changed"], 0);
+        let status = document(&machine, &args("status"));
+        assert_eq!(status["interfaces"][0]["rss"]["now"], "0-3");
         assert!(
             machine
                 .read("/run/nicpin/state.json")
                 .contains("0000:0b:00.0 port 0 rss")
         );
-        ok(&machine.nicpin(&["restore"]));
+        good(&machine, &["restore"]);
         assert_eq!(machine.read(ETH0), table);
     }
 }
@@ -108,68 +110,76 @@ fn the_first_queues_take_all_flows_and_restore_undoes_it() {
 #[test]
 fn candidates_are_a_queue_on_each_core() {
     let machine = machine(DEFAULT);
-    let plan = json(&machine.nicpin(&["plan", "eth0", "--rss", "candidates", "--json"]));
-    assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-7");
-    let codes = |plan: &serde_json::Value| plan["interfaces"][0]["notes"].to_string();
-    assert!(
-        !codes(&plan).contains("queues-exceed-cores"),
-        "{}",
-        codes(&plan)
-    );
-    let few = ["plan", "eth0", "--irq-cores", "2", "--json"];
-    let kept = json(&machine.nicpin(&few));
-    let fix = "nicpin apply --irq-cores 2 --rss candidates eth0";
-    assert!(
-        codes(&kept).contains(fix) && !codes(&kept).contains("takes the link down"),
-        "{}",
-        codes(&kept)
-    );
-    // What was given stands there once.
-    assert!(machine.nicpin(&few[..4]).words().contains(fix));
-    let plan = json(&machine.nicpin(&[&few[..], &["--rss", "candidates"]].concat()));
-    assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-1");
-    assert!(
-        !codes(&plan).contains("queues-exceed-cores"),
-        "{}",
-        codes(&plan)
-    );
-    // Without a table, advice is about channels.
+    let queues = |args: &[&str]| {
+        let eth0 = planned(&machine, &[&["eth0", "--rss", "candidates"], args].concat());
+        assert!(!codes(&eth0).contains(&"queues-exceed-cores"), "{eth0}");
+        eth0["rss"]["queues"].clone()
+    };
+    let few = ["--irq-cores", "2"];
+    assert_eq!([queues(&[]), queues(&few)], ["0-7", "0-1"]);
+    // What is told to do about it, and where there is no table.
+    let advice = || {
+        let eth0 = planned(&machine, &["eth0", "--irq-cores", "2"]);
+        note(&eth0, "queues-exceed-cores").clone()
+    };
+    let with = advice();
+    // What was given stands on the screen once.
+    let screen = machine.nicpin(&["plan", "eth0", "--irq-cores", "2"]).stdout;
+    expect("rss-advice.txt", screen);
     machine.remove(ETH0);
-    assert!(codes(&json(&machine.nicpin(&few))).contains("--channels "));
+    let without = advice();
+    assert_eq!(
+        [&with["fix"], &without["fix"]],
+        [
+            "nicpin apply --irq-cores 2 --rss candidates eth0",
+            "nicpin apply --channels 2 eth0"
+        ]
+    );
+    assert_data_eq!(
+        text(&with, "text"),
+        str![
+            "16 queues for 2 cores. The RSS table can limit flows to one queue per core, with the link up"
+        ]
+    );
+    assert_data_eq!(
+        text(&without, "text"),
+        str![
+            "16 queues for 2 cores; one queue for each core is enough, and a change takes the link down for a moment"
+        ]
+    );
 }
 
 #[test]
 fn another_hand_is_named() {
     let machine = machine(DEFAULT);
     let args = |command| [command, "eth0", "--rss", "4"];
-    ok(&machine.nicpin(&args("apply")));
-    machine.write(ETH0, &DEFAULT.replace("table 0 1 2 3 ", "table 9 9 9 9 "));
-    let check = machine.nicpin(&[&args("check")[..], &["-v"]].concat());
-    let said = check.words();
-    assert_eq!(check.code, 2, "{said}");
-    assert!(
-        said.contains(
-            "ethtool -X eth0 flows to queues 4-15 unevenly -> flows to queues 0-3 evenly"
-        ),
-        "{said}"
+    let screen = |args: &[&str]| machine.nicpin(args).stdout;
+    let plan = screen(&args("plan"));
+    good(&machine, &args("apply"));
+    let status = screen(&args("status"));
+    let other = "queues 16, entries 128, table 9*4 4 5 6 7 8 9 10 11 12 13 14 15";
+    machine.write(ETH0, &recorded(1, other));
+    let planned = "queues 16, entries 128, table 0 1 2 3";
+    assert_eq!(
+        difference(&machine, &args("check")[1..]),
+        ["rss", other, planned, "moved-by-other"]
     );
-    assert!(
-        said.contains("changed since apply, by another program") && !said.contains("/nicpin/"),
-        "{said}"
-    );
-    ok(&machine.nicpin(&args("apply")));
-    ok(&machine.nicpin(&args("check")));
+    let check = screen(&[&args("check")[..], &["-v"]].concat());
+    expect("rss.txt", [plan, status, check].join("\n"));
+    good(&machine, &args("apply"));
+    good(&machine, &args("check"));
 }
 
 /// The interface is unknown and stays as it is; where the answer is known not to change, it is an error of usage.
 #[test]
 fn a_table_that_cannot_be_set_is_refused() {
     let strange = recorded(8, "queues 16, entries 128, table 0 1");
-    for (table, wish, code, because) in [
-        (None, "4", 1, "the driver reports no RSS table"),
-        (None, "candidates", 1, "the driver reports no RSS table"),
-        (Some(&*strange), "4", 64, "hash function 8 is not known"),
-        (Some(DEFAULT), "99", 64, "its table can reach 16 at most"),
+    let mut said = String::new();
+    for (table, wish, code) in [
+        (None, "4", 1),
+        (None, "candidates", 1),
+        (Some(&*strange), "4", 64),
+        (Some(DEFAULT), "99", 64),
     ] {
         let machine = Copy::of("dl980");
         if let Some(table) = table {
@@ -182,10 +192,10 @@ fn a_table_that_cannot_be_set_is_refused() {
             &["apply"],
             &["check"],
         ] {
-            let run = machine.nicpin(&[command, &["eth0", "--rss", wish]].concat());
+            let args = [command, &["eth0", "--rss", wish]].concat();
+            let run = machine.nicpin(&args);
             assert_eq!(run.code, code, "{command:?} {wish}: {}", run.stderr);
-            let said = run.words() + &run.stderr;
-            assert!(said.contains(because), "{command:?} {wish}: {said}");
+            said += &format!("$ nicpin {}\n{}{}", args.join(" "), run.stdout, run.stderr);
         }
         let mut after = machine.texts();
         after.retain(|path, _| !path.starts_with("run/"));
@@ -196,27 +206,37 @@ fn a_table_that_cannot_be_set_is_refused() {
         if code == 1 {
             assert_eq!(machine.nicpin(&args("apply")).code, 1);
             assert_ne!(machine.read("/nicpin/ethtool/eth1/rss"), DEFAULT);
-            let check = machine.nicpin(&args("check"));
-            let unknown = check.stdout.matches(": unknown: ").count();
-            assert_eq!((check.code, unknown), (1, 1), "{}", check.stdout);
+            let check = machine.nicpin(&[&args("check")[..], &["--json"]].concat());
+            let unknown = &check.json()["unknown"];
+            let [eth0] = unknown.as_array().unwrap().as_slice() else {
+                panic!("{unknown}");
+            };
+            assert_eq!(check.code, 1);
+            assert_eq!(
+                [&eth0["interface"], &eth0["code"]],
+                ["eth0", "rss-unchanged"]
+            );
         }
         // A rule of the policy concerns what it matches.
         let rule = format!("[defaults]\nrss = '{wish}'\n").replace("'99'", "99");
         machine.put("etc/nicpin.toml", &rule.replace("'4'", "4"));
         assert_eq!(machine.nicpin(&["check", "eth0"]).code, 1, "{rule}");
     }
+    expect("rss-refused.txt", said);
     // XOR and CRC32 select an entry as Toeplitz does.
     let machine = machine(&DEFAULT.replace("\"function\":1", "\"function\":2"));
-    ok(&machine.nicpin(&["apply", "eth0", "--rss", "2"]));
+    good(&machine, &["apply", "eth0", "--rss", "2"]);
     assert_eq!(
         machine.read(ETH0),
         recorded(2, "queues 16, entries 128, table 0 1")
     );
     machine.write(ETH0, &recorded(1, "queues 16, entries 0, table 0"));
-    machine.fails(
-        &["plan", "eth0"],
-        1,
-        &["/nicpin/ethtool/eth0/rss: ", "not an RSS table"],
+    assert_data_eq!(
+        machine.fails(&["plan", "eth0"], 1),
+        str![[r"
+nicpin: ROOT/nicpin/ethtool/eth0/rss: not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`
+
+"]]
     );
 }
 
@@ -225,11 +245,15 @@ fn a_table_that_cannot_be_set_is_refused() {
 fn channels_and_table_are_restored_together() {
     let machine = machine(DEFAULT);
     let before = machine.texts();
-    let run = ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
-    assert!(run.contains("channels set to combined 4"), "{run}");
+    let run = document(
+        &machine,
+        &["apply", "eth0", "--channels", "4", "--rss", "2"],
+    );
+    let set = json!([{"interface": "eth0", "wanted": "combined 4", "refused": null}]);
+    assert_eq!(run["channels"], set);
     assert!(machine.read(ETH0).ends_with("table 0 1\"}\n"));
     // The driver has its own table for the channels.
-    ok(&machine.nicpin(&["restore"]));
+    good(&machine, &["restore"]);
     assert_eq!(machine.texts(), before);
 }
 
@@ -237,50 +261,50 @@ fn channels_and_table_are_restored_together() {
 #[test]
 fn a_dry_run_of_restore_names_what_restore_refuses() {
     let machine = machine(BLOCKS);
-    ok(&machine.nicpin(&["apply", "eth0", "--rss", "4"]));
+    good(&machine, &["apply", "eth0", "--rss", "4"]);
     let fewer = |queues: u32, table| recorded(1, &format!("queues {queues}, entries 128, {table}"));
     machine.write(ETH0, &fewer(8, "table 0 1 2 3 4 5 6 7"));
     let state = "/run/nicpin/state.json";
     let record = machine.read(state);
     let zeros = "rx-0 rps_cpus\": \"00000000,00000000,00000000,00000000";
     machine.write(state, &record.replacen(zeros, "rx-0 rps_cpus\": \"x", 1));
+    let mut screens = String::new();
     for (many, already) in [(32, 32), (0, 64)] {
+        let planned = machine.nicpin(&["restore", "-n", "--json"]).json();
+        let refusals = &planned["refusals"]["results"];
+        let count = |of: &Value| of.as_array().unwrap().len();
+        assert_eq!(
+            (count(&planned["writes"]), count(refusals)),
+            (many, 2),
+            "{planned}"
+        );
+        assert_eq!(planned["unchanged"], already);
         let dry = machine.nicpin(&["restore", "-n"]);
         let restored = machine.nicpin(&["restore"]);
-        let [first, second] = [&dry, &restored].map(Run::words);
-        let expected = format!(
-            "{many} settings would be restored; 2 could not be restored; {already} already as recorded."
-        );
-        assert!(first.contains(&expected), "{first}");
-        for reason in [
-            "an RSS table that fits this device",
-            "a CPU mask that fits this machine",
-        ] {
-            let reason = format!("but not {reason}; correct the record, or set it by hand");
-            assert!(
-                first.contains(&reason) && second.contains(&reason),
-                "{first}{second}"
-            );
-        }
         assert_eq!((dry.code, restored.code), (1, 1));
+        screens += &(dry.stdout + &restored.stdout);
     }
+    expect("refused.restore.txt", screens);
     let dry = machine.nicpin(&["restore", "-n", "--quiet"]);
     assert_eq!((dry.code, dry.stderr.lines().count()), (1, 2));
     // With the channels that are restored first the table fits.
     machine.write(ETH0, BLOCKS);
     machine.write(state, &record);
-    ok(&machine.nicpin(&["restore"]));
-    ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
+    good(&machine, &["restore"]);
+    good(
+        &machine,
+        &["apply", "eth0", "--channels", "4", "--rss", "2"],
+    );
     machine.write(ETH0, &fewer(4, "table 0 1"));
-    let dry = ok(&machine.nicpin(&["restore", "-n"]));
-    assert!(dry.contains("channels of eth0 combined 16"), "{dry}");
+    let dry = document(&machine, &["restore", "-n"]);
+    assert_eq!(dry["channels"], json!({"eth0": "combined 16"}));
 }
 
 #[test]
 fn a_trial_and_an_atomic_apply_undo_the_table() {
     let machine = machine(BLOCKS);
     let before = machine.texts();
-    ok(&machine.nicpin(&["apply", "eth0", "--rss", "4", "--try", "1"]));
+    good(&machine, &["apply", "eth0", "--rss", "4", "--try", "1"]);
     crate::support::trial::watched_to_the_end(&machine);
     assert_eq!(machine.read(ETH0), BLOCKS);
     // What comes after the table is refused, and then the table itself.
@@ -328,16 +352,21 @@ fn a_stored_plan_fits_the_table_that_is_there() {
     };
     let small = recorded(0, "queues 2, entries 128, table 0 1");
     machine.write(ETH0, &small);
-    let run = apply(&["--force"]);
-    assert!(
-        run.stdout.contains("RSS table was planned for queues 0-3"),
-        "{}{}",
-        run.stdout,
-        run.stderr
+    let report = apply(&["--force", "--json"]).json();
+    let [changed] = report["changes"].as_array().unwrap().as_slice() else {
+        panic!("{report}");
+    };
+    assert_eq!(
+        (&changed["code"], &changed["left_out"]),
+        (&json!("rss-table-changed"), &json!(true))
+    );
+    assert_data_eq!(
+        text(changed, "text"),
+        str!["the RSS table was planned for queues 0-3, and can reach 0-1"]
     );
     assert_eq!(machine.read(ETH0), small);
     machine.write(ETH0, DEFAULT);
-    ok(&apply(&[]));
+    assert_eq!(apply(&[]).code, 0);
     assert!(machine.read(ETH0).ends_with("table 0 1 2 3\"}\n"));
     // A value that is not what the plan says of the interface.
     machine.write(
@@ -375,9 +404,15 @@ fn a_table_that_can_only_be_read_is_not_advised() {
         let plan = host::plan_with(&machine, &[("rss", "2")], &[]);
         let eth0 = host::of(&plan, "eth0");
         let is_planned = eth0.rss.as_ref().unwrap().queues.is_some();
-        let because = "RSS over 2 queues requested, but the driver cannot set its RSS table";
-        let has_note = eth0.notes.iter().any(|note| note.to_string() == because);
-        assert_eq!((is_planned, has_note), (is_advised, !is_advised));
+        let mut notes = eth0.notes.iter();
+        let note = notes.find(|note| note.code() == "rss-unchanged");
+        assert_eq!((is_planned, note.is_none()), (is_advised, is_advised));
+        if let Some(note) = note {
+            assert_data_eq!(
+                note.to_string(),
+                str!["RSS over 2 queues requested, but the driver cannot set its RSS table"]
+            );
+        }
     }
 }
 
@@ -448,17 +483,13 @@ fn a_capture_has_the_table() {
     let machine = machine(BLOCKS);
     let out = temporary();
     let file = out.path().join("c.tar.gz");
-    ok(&machine.nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()]));
-    let plan = |root: &str| {
-        json(&crate::support::run::nicpin(&[
-            "plan",
-            "--root",
-            root,
-            "--rss",
-            "candidates",
-            "--json",
-        ]))
-    };
+    let to = ["-o", file.to_str().unwrap()];
+    good(
+        &machine,
+        &[&["capture", "--redact-names"], &to[..]].concat(),
+    );
+    let plan =
+        |root: &str| nicpin(&["plan", "--root", root, "--rss", "candidates", "--json"]).json();
     let (there, here) = (
         plan(file.to_str().unwrap()),
         plan(machine.path("/").to_str().unwrap()),
@@ -472,47 +503,42 @@ fn a_capture_has_the_table() {
 fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     const FEATURES: &str = "/nicpin/ethtool/eth2/features";
     let machine = Copy::of("two-socket-mlx4");
-    let ntuple = |on: Option<bool>| serde_json::json!({ "ntuple": on }).to_string() + "\n";
+    let ntuple = |on: Option<bool>| json!({ "ntuple": on }).to_string() + "\n";
     let (off, on) = (ntuple(Some(false)), ntuple(Some(true)));
     machine.write(FEATURES, &off);
-    let without = ok(&machine.nicpin(&["plan", "eth2"]));
-    assert!(!without.contains("ntuple"), "{without}");
-    let run = |command: &str| machine.nicpin(&[command, "eth2", "--rfs", "32768"]);
-    let plan = ok(&run("plan"));
-    assert!(plan.contains("ntuple on; accelerated RFS"), "{plan}");
-    let script = machine
-        .nicpin(&["plan", "eth2", "--rfs", "32768", "--format", "sh"])
-        .stdout;
-    assert!(
-        script.ends_with("\nethtool -K eth2 ntuple on  # eth2: accelerated RFS (now off)\n"),
-        "{script}"
-    );
-    ok(&run("apply"));
+    assert_eq!(planned(&machine, &["eth2"]).get("ntuple"), None);
+    let options = ["eth2", "--rfs", "32768"];
+    let args = |command| [&[command], &options[..]].concat();
+    assert_eq!(planned(&machine, &options)["ntuple"], true);
+    let plan = machine.nicpin(&args("plan")).stdout;
+    let script = machine.nicpin(&[&args("plan")[..], &["--format", "sh"]].concat());
+    let last = script.stdout.lines().last().unwrap();
+    assert!(last.starts_with("ethtool -K eth2 ntuple on  # "), "{last}");
+    good(&machine, &args("apply"));
     assert_eq!(machine.read(FEATURES), on);
-    ok(&run("check"));
+    good(&machine, &args("check"));
     machine.write(FEATURES, &off);
-    let check = machine.nicpin(&["check", "-v", "eth2", "--rfs", "32768"]);
-    assert_eq!(check.code, 2);
-    for part in [
-        "ethtool -K eth2 ntuple  off -> on\n",
-        "changed since apply, ",
-    ] {
-        assert!(check.stdout.contains(part), "{}", check.stdout);
-    }
-    ok(&run("apply"));
-    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(
+        difference(&machine, &options),
+        ["ntuple", "off", "on", "moved-by-other"]
+    );
+    let check = machine.nicpin(&[&args("check")[..], &["-v"]].concat());
+    expect("ntuple.txt", plan + "\n" + &check.stdout);
+    good(&machine, &args("apply"));
+    good(&machine, &["restore"]);
     assert_eq!(machine.read(FEATURES), off);
     // Where the driver does not allow it, or it was on before.
     for text in [&ntuple(None), &on] {
         machine.write(FEATURES, text);
-        ok(&run("apply"));
-        ok(&machine.nicpin(&["restore"]));
+        good(&machine, &args("apply"));
+        good(&machine, &["restore"]);
         assert_eq!(machine.read(FEATURES), *text);
     }
     // ixgbe has such filters, and no accelerated RFS.
     let other = Copy::of("dl980");
     other.write("/nicpin/ethtool/eth0/features", &off);
-    assert!(!ok(&other.nicpin(&["plan", "eth0", "--rfs", "32768"])).contains("ntuple"));
+    let eth0 = planned(&other, &["eth0", "--rfs", "32768"]);
+    assert_eq!(eth0.get("ntuple"), None);
 }
 
 #[test]
@@ -521,31 +547,35 @@ fn transmit_queues_for_receive_queues() {
     let before = machine.texts();
     let file = |queue: usize| format!("/sys/class/net/eth0/queues/tx-{queue}/xps_rxqs");
     let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
-    let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
+    let args = |command| [command, "eth0", "--xps", "rxqs"];
     assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
     let other = Copy::of("two-socket-mlx4");
-    let none = "--xps: xps_rxqs requested, but the kernel has none for some of its queues";
-    for args in [&["plan"][..], &["check"], &["apply"], &["status"]] {
-        other.fails(&[args, &["--xps", "rxqs"]].concat(), 64, &[none]);
+    for command in ["plan", "check", "apply", "status"] {
+        assert_data_eq!(
+            other.fails(&[command, "--xps", "rxqs"], 64),
+            str![[r"
+nicpin: --xps: xps_rxqs requested, but the kernel has none for some of its queues
+
+"]]
+        );
     }
-    let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
-    assert!(plan.contains("XPS tx 15 flows of rx 15 first; "), "{plan}");
-    ok(&run("apply"));
+    let plan = machine.nicpin(&args("plan")).stdout;
+    good(&machine, &args("apply"));
     assert_eq!(
         (rxqs(0), rxqs(5), rxqs(15)),
         ("0001".to_owned(), "0020".to_owned(), "8000".to_owned())
     );
-    ok(&run("check"));
-    assert!(ok(&run("apply")).contains("changed=0 "));
+    good(&machine, &args("check"));
+    assert_eq!(document(&machine, &args("apply"))["changed"], 0);
     machine.write(&file(5), "0100\n");
-    let check = machine
-        .nicpin(&["check", "-v", "eth0", "--xps", "rxqs"])
-        .stdout;
-    for part in ["tx-5 xps_rxqs  rx 8 -> rx 5\n", "changed since apply, "] {
-        assert!(check.contains(part), "{check}");
-    }
+    assert_eq!(
+        difference(&machine, &args("check")[1..]),
+        ["xps_rxqs", "0100", "0020", "moved-by-other"]
+    );
+    let check = machine.nicpin(&[&args("check")[..], &["-v"]].concat());
+    expect("xps-rxqs.txt", plan + "\n" + &check.stdout);
     // The same CPUs as without it, and no note that xps_rxqs takes precedence.
-    let json = |xps: &str| json(&machine.nicpin(&["plan", "eth0", "--xps", xps, "--json"]));
+    let json = |xps: &str| document(&machine, &["plan", "eth0", "--xps", xps]);
     let (with, without) = (json("rxqs"), json("auto"));
     assert_ne!(with["hash"], without["hash"]);
     for (a, b) in with["interfaces"][0]["tx_queues"]
@@ -560,13 +590,9 @@ fn transmit_queues_for_receive_queues() {
             (&a["queue"].to_string().into(), None)
         );
     }
-    let has_note = |plan: &serde_json::Value| {
-        plan["interfaces"][0]["notes"]
-            .to_string()
-            .contains("xps-rxqs-set")
-    };
+    let has_note = |plan: &Value| codes(&plan["interfaces"][0]).contains(&"xps-rxqs-set");
     assert!(!has_note(&with) && has_note(&without));
-    ok(&machine.nicpin(&["restore"]));
+    good(&machine, &["restore"]);
     assert_eq!(machine.texts(), before);
 }
 

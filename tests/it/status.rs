@@ -7,9 +7,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
+
 use crate::support::is_full;
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin, note, text};
 
 /// The column of queues counts one direction, and a reason never more queues than there are.
 #[test]
@@ -23,8 +26,15 @@ fn counts_of_queues_agree() {
     ];
     let port = Port::new("eth0", 1000, 1, 4).channels([1, 4, 0, 0], [1, 4, 0, 0]);
     let sends = Copy::build(&two_nodes([card("igb", port, 31, &names)]));
-    let row = sends.nicpin(&[]).words();
-    assert!(row.contains("eth0 1G 0 4/4 "), "{row}");
+    let eth0 = &document(&sends, &["status"])["interfaces"][0];
+    let counts = ["queues", "max_queues"].map(|key| &eth0[key]);
+    assert_eq!(counts, [4, 4]);
+    let row = sends.nicpin(&[]).stdout;
+    let row = row.lines().find(|line| line.starts_with("eth0 "));
+    assert_data_eq!(
+        row.unwrap(),
+        str!["eth0 is crowded: queues share cores needlessly. Fix: nicpin apply (10 writes)"]
+    );
     let port = Port::new("eth0", 1000, 2, 2);
     let unknown = Copy::build(&two_nodes([card(
         "newnic",
@@ -37,8 +47,11 @@ fn counts_of_queues_agree() {
         let file = format!("proc/irq/{irq}/effective_affinity_list");
         unknown.put(&file, "5");
     }
-    let check = unknown.nicpin(&["check"]);
-    assert!(check.stdout.contains("4 of 4 IRQs on node 1"), "{check:?}");
+    let check = unknown.nicpin(&["check", "--json"]).json();
+    let eth0 = &check["interfaces"][0];
+    let counts = ["state", "queue_vectors", "local"].map(|key| &eth0[key]);
+    assert_eq!(counts, [&json!("remote"), &json!(4), &json!(0)]);
+    expect("data-vectors.check.txt", unknown.nicpin(&["check"]).stdout);
 }
 
 #[test]
@@ -162,18 +175,16 @@ fn a_large_server_is_one_screen() {
 fn only_what_apply_has_set_can_drift() {
     let machine = Copy::of("tg3-and-ixgbe");
     let states = |machine: &Copy| {
-        let status = machine.nicpin(&["status", "--format", "json"]).stdout;
-        let check = machine.nicpin(&["check", "--format", "json"]).stdout;
-        let of = |text: &str| -> BTreeMap<String, String> {
-            let report: serde_json::Value = serde_json::from_str(text).unwrap();
-            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-            let one = |one: &serde_json::Value| (text(&one["name"]), text(&one["state"]));
-            let each = report["interfaces"].as_array().unwrap().iter().map(one);
-            each.chain([("worst".to_owned(), text(&report["state"]))])
-                .collect()
+        let of = |command: &str| -> BTreeMap<String, String> {
+            let report = machine.nicpin(&[command, "--json"]).json();
+            let state = |of: &Value| text(of, "state").to_owned();
+            let interfaces = report["interfaces"].as_array().unwrap().iter();
+            let each = interfaces.map(|of| (text(of, "name").to_owned(), state(of)));
+            each.chain([("worst".to_owned(), state(&report))]).collect()
         };
-        assert_eq!(of(&status), of(&check));
-        of(&status)
+        let states = of("status");
+        assert_eq!(states, of("check"));
+        states
     };
     assert!(
         states(&machine).values().all(|state| state == "crowded"),
@@ -189,8 +200,9 @@ fn only_what_apply_has_set_can_drift() {
     // XPS of another program: the score stays as it is.
     machine.write("/sys/class/net/p6p1/queues/tx-3/xps_cpus", "001\n");
     assert_eq!(states(&machine)["p6p1"], "drifted");
-    let screen = machine.nicpin(&["status"]).stdout;
-    assert!(screen.contains("drifted: 1 changed\n"), "{screen}");
+    let found = document(&machine, &["status", "p6p1"]);
+    assert_eq!(found["interfaces"][0]["drifted"], 1);
+    expect("drifted.status.txt", machine.nicpin(&["status"]).stdout);
     machine.remove("/run/nicpin/state.json");
     assert_eq!(states(&machine)["p6p1"], "untuned");
     assert_eq!(states(&machine)["em1"], "pending");
@@ -216,20 +228,21 @@ fn what_the_plan_gains_is_three_measures_and_in_full_all() {
     machine.settle();
     assert_eq!((gain(&machine, &[]), gain(&machine, &["-v"])), (None, None));
     machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
-    assert_eq!(
+    assert_data_eq!(
         gain(&machine, &[]).unwrap(),
-        "CPUs not assigned to one tx queue 3 -> 0"
+        str!["CPUs not assigned to one tx queue 3 -> 0"]
     );
     machine.write("/proc/irq/71/smp_affinity", "001\n");
     machine.write("/proc/irq/71/effective_affinity_list", "0\n");
-    assert_eq!(
+    assert_data_eq!(
         gain(&machine, &[]).unwrap(),
-        "IRQs on another node 1 -> 0, CPUs that send through a farther node 8 -> 0"
+        str!["IRQs on another node 1 -> 0, CPUs that send through a farther node 8 -> 0"]
     );
-    assert_eq!(
+    assert_data_eq!(
         gain(&machine, &["-v"]).unwrap(),
-        "local queues 90% -> 100%, IRQs on another node 1 -> 0, IRQs outside the allowed CPUs 1 -> 0, CPUs that send through a \
-         farther node 8 -> 0, CPUs not assigned to one tx queue 3 -> 0"
+        str![
+            "local queues 90% -> 100%, IRQs on another node 1 -> 0, IRQs outside the allowed CPUs 1 -> 0, CPUs that send through a farther node 8 -> 0, CPUs not assigned to one tx queue 3 -> 0"
+        ]
     );
 }
 
@@ -241,63 +254,64 @@ fn what_the_plan_makes_worse_is_always_named() {
         let run = nicpin(&[args, &["--root", server.to_str().unwrap()]].concat());
         gain_of(&run.stdout).unwrap()
     };
-    let short = "IRQs on another node 336 -> 0, queues unevenly spread over an interface's cores 0 -> 7 (worse), \
-                 RDMA IRQs on the busiest core 8 -> 9 (worse)";
-    assert_eq!((&*of(&["status"]), &*of(&["plan"])), (short, short));
+    let short = of(&["status"]);
+    assert_eq!(short, of(&["plan"]));
     let full = of(&["plan", "-v"]);
     assert_eq!(
         (&full, &full),
         (&of(&["plan", "--explain"]), &of(&["status", "-v"]))
     );
-    for measure in [
-        "local queues 81% -> 100%, ",
-        "the busiest core's share of what the ports can carry 4% -> 3%, ",
-        "load of the busiest core -26% (12872 -> 9499 Mbit/s), ",
-        "pairs of queues that share a core 4071 -> 2994, ",
-        "RDMA IRQs on the busiest core 8 -> 9 (worse), ",
-    ] {
-        assert!(full.contains(measure), "{full}");
-    }
+    let gains = [short, full].map(|gain| gain.replace(", ", ",\n"));
+    assert_data_eq!(
+        gains.join("\n\n"),
+        str![[r"
+IRQs on another node 336 -> 0,
+queues unevenly spread over an interface's cores 0 -> 7 (worse),
+RDMA IRQs on the busiest core 8 -> 9 (worse)
+
+local queues 81% -> 100%,
+IRQs on another node 336 -> 0,
+IRQs outside the allowed CPUs 112 -> 0,
+queues on the busiest core 22 -> 14,
+the busiest core's share of what the ports can carry 4% -> 3%,
+load of the busiest core -26% (12872 -> 9499 Mbit/s),
+pairs of queues that share a core 4071 -> 2994,
+queues unevenly spread over an interface's cores 0 -> 7 (worse),
+queues 0 on one core 10 -> 1,
+queues unevenly spread over a core's threads 15 -> 0,
+RDMA IRQs off the local node 224 -> 0,
+RDMA IRQs on the busiest core 8 -> 9 (worse),
+CPUs not assigned to one tx queue 574 -> 26
+"]]
+    );
 }
 
 /// Where all cards share the busiest core, it stands below the table once, and each row has its own queues.
 #[test]
 fn queues_of_all_cards_on_the_busiest_core_stand_below_the_table() {
     let machine = Copy::of("tg3-and-ixgbe");
-    let screen = |machine: &Copy| machine.nicpin(&["status"]).stdout;
-    let before = screen(&machine);
-    for line in [
-        "INTERFACE  LINK  NODE  QUEUES  LOCAL  OWN/CORE  IRQ/S  STATE\n",
-        "p6p1       10G   0     12/63    100%    2 -> 1      -  crowded\n",
-        "em1        1G    0     4/4      100%    4 -> 1      -  crowded\n",
-        "With the plan: queues on the busiest core 6 -> 2, ",
-    ] {
-        assert!(before.contains(line), "{before}");
-    }
-    let full = machine.nicpin(&["status", "-v"]).stdout;
-    assert!(
-        full.contains("crowded: 6 queues on a core, 2 planned"),
-        "{full}"
-    );
-    // The line on the gain does not say it where it stays as it is.
+    let loads = |machine: &Copy| -> Vec<Value> {
+        let status = document(machine, &["status"]);
+        let interfaces = status["interfaces"].as_array().unwrap().iter();
+        let keys = [
+            "own_per_core",
+            "own_per_core_planned",
+            "max_per_core",
+            "max_per_core_planned",
+        ];
+        let load = |of: &Value| keys.iter().map(|key| of[key].clone()).collect();
+        let mut loads: Vec<Value> = interfaces.map(load).collect();
+        loads.sort_by_key(ToString::to_string);
+        loads
+    };
+    // Before, and until the IRQs have moved, the screens have both figures (`NAME.status.txt`, `NAME.applied.txt`).
+    let before = [json!([2, 1, 6, 2]), json!([4, 1, 6, 2])];
+    assert_eq!(loads(&machine), before);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    // Until the IRQs have moved, it has both figures, as the rows have.
-    let pending = screen(&machine);
-    let both = "The busiest core takes 6 queues of all interfaces, with the plan 2.\n";
-    assert!(pending.contains(both), "{pending}");
+    assert_eq!(loads(&machine), before);
     machine.settle();
-    let after = screen(&machine);
-    let once = "The busiest core takes 2 queues of all interfaces.\n";
-    assert!(
-        after.contains(once) && after.contains("OWN/CORE"),
-        "{after}"
-    );
-    // They are not the same on each of several nodes.
-    let dl980 = screen(&Copy::of("dl980"));
-    assert!(
-        dl980.contains("MAX/CORE") && dl980.contains("6 -> 4"),
-        "{dl980}"
-    );
+    assert_eq!(loads(&machine), [json!([1, 1, 2, 2]), json!([1, 1, 2, 2])]);
+    expect("settled.status.txt", machine.nicpin(&["status"]).stdout);
 }
 
 /// That one queue for each core is enough comes before all other notes, also where nobody knows what the driver can do. Of
@@ -305,10 +319,7 @@ fn queues_of_all_cards_on_the_busiest_core_stand_below_the_table() {
 #[test]
 fn notes_begin_with_the_number_of_queues_and_name_a_few_irqs() {
     let machine = Copy::of("two-node");
-    let notes = |args: &[&str]| {
-        let screen = machine.nicpin(&[args, &["nic0"]].concat()).stdout;
-        screen.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
+    let screen = |args: &[&str]| machine.nicpin(&[args, &["nic0"]].concat()).stdout;
     let names = machine.read("/proc/interrupts");
     let odd = ["virtio0-input", "virtio1-input"]
         .iter()
@@ -317,24 +328,14 @@ fn notes_begin_with_the_number_of_queues_and_name_a_few_irqs() {
         .iter()
         .fold(odd, |text, name| text.replace(name, "odd"));
     machine.write("/proc/interrupts", &odd);
-    let short = notes(&["plan"]);
-    assert!(short.contains(" and 5 others"), "{short}");
-    let full = notes(&["plan", "-v"]);
-    assert!(!full.contains(" others"), "{full}");
-    for name in ["strange.0", "strange.3", "odd.0", "odd.3"] {
-        assert!(full.contains(name), "{name}: {full}");
-    }
+    let data = document(&machine, &["plan", "nic0"]);
+    let vectors = &note(&data["interfaces"][0], "data-vectors")["vectors"];
+    assert_eq!(vectors.as_array().unwrap().len(), 8);
+    let names_of_irqs = screen(&["plan"]) + "\n" + &screen(&["plan", "-v"]);
     machine.write("/proc/interrupts", &names);
-    for args in [
-        &["plan", "--irq-cores", "1"][..],
-        &["plan", "-v", "--irq-cores", "1"],
-    ] {
-        let said = notes(args);
-        let advice = "Advice: nic0: 4 queues for 1 core; one queue for each core is enough, if the driver can, and a change \
-                      takes the link down for a moment. Try: nicpin apply --channels 1 --irq-cores 1 nic0";
-        let (before, _) = said.split_once(advice).unwrap_or_else(|| panic!("{said}"));
-        assert!(!before.contains("Note: "), "{said}");
-    }
+    let advice =
+        screen(&["plan", "--irq-cores", "1"]) + "\n" + &screen(&["plan", "-v", "--irq-cores", "1"]);
+    expect("notes.txt", names_of_irqs + "\n" + &advice);
 }
 
 /// Nothing but what is said of the watcher depends on it.
@@ -350,14 +351,19 @@ fn a_watcher_whose_state_cannot_be_read_keeps_no_command_from_its_report() {
     ] {
         let run = machine.nicpin(args);
         assert!(run.code == 0 && !run.stdout.is_empty(), "{run:?}");
-        let said = "watch.json: not the state of a watcher";
-        assert!(run.stderr.matches(said).count() == 1, "{run:?}");
+        assert_data_eq!(
+            machine.rooted(&run.stderr),
+            str![[r"
+nicpin: ROOT/run/nicpin/watch.json: not the state of a watcher (EOF while parsing an object at line 1 column 1); it cannot be shown; fix: move the file away and run again
+
+"]]
+        );
     }
     // One may run: it is paused.
-    let run = machine.nicpin(&["restore"]);
-    assert!(
-        run.code == 0 && run.stdout.contains("nicpin watch is paused"),
-        "{run:?}"
+    let restored = machine.nicpin(&["restore", "--json"]);
+    assert_eq!(
+        (restored.code, &restored.json()["watcher_paused"]),
+        (0, &json!(true))
     );
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -368,9 +374,12 @@ fn no_command_means_status() {
     let machine = Copy::of("two-socket-mlx4");
     let whole = machine.nicpin(&["status"]);
     let one = machine.nicpin(&["status", "eth2"]);
-    assert!(
-        whole.stdout != one.stdout && one.stdout.contains("eth2") && !one.stdout.contains("eth0")
-    );
+    assert_ne!(whole.stdout, one.stdout);
+    let status = document(&machine, &["status", "eth2"]);
+    let [eth2] = status["interfaces"].as_array().unwrap().as_slice() else {
+        panic!("{status}");
+    };
+    assert_eq!(eth2["name"], "eth2");
     assert_eq!(machine.nicpin(&[]).stdout, whole.stdout);
     assert_eq!(machine.nicpin(&["eth2"]).stdout, one.stdout);
     let every = machine.nicpin(&["status", "--all"]).stdout;
@@ -390,21 +399,26 @@ fn no_command_means_status() {
 #[test]
 fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
     let machine = Copy::of("two-socket-mlx4");
-    let run = machine.nicpin(&["chekc"]);
-    assert_eq!((run.code, run.stdout.as_str()), (64, ""));
-    assert!(
-        run.stderr.contains("did you mean `nicpin check`?"),
-        "{}",
-        run.stderr
+    assert_data_eq!(
+        machine.fails(&["chekc"], 64),
+        str![[r"
+nicpin: `chekc` is neither a command nor an interface; did you mean `nicpin check`?
+
+"]]
     );
     // Some are a letter or two from a command.
-    for name in ["eth7", "wlan0", "flow0"] {
-        let run = machine.nicpin(&[name]);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-        let has = format!("no interface matches `{name}`");
-        assert!(run.stderr.contains(&has), "{}", run.stderr);
-    }
-    machine.fails(&["node:9"], 1, &["there is node:0, node:1"]);
+    let absent = ["eth7", "wlan0", "flow0", "node:9"];
+    let said = absent.map(|name| machine.fails(&[name], 1));
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: no interface matches `eth7`; there is eth0, eth2
+nicpin: no interface matches `wlan0`; there is eth0, eth2
+nicpin: no interface matches `flow0`; there is eth0, eth2
+nicpin: no interface matches `node:9`; there is node:0, node:1
+
+"]]
+    );
     for seconds in ["-1", "1d", "nan", "100000"] {
         assert_eq!(
             machine
@@ -463,11 +477,11 @@ fn on_one_cpu_all_is_as_planned() {
         let applied = machine.nicpin(&["apply", "--json"]);
         assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
         let applied = applied.json();
-        assert_eq!(applied["results"], serde_json::json!([]));
+        assert_eq!(applied["results"], json!([]));
         let check = machine.nicpin(&["check", "--json"]);
         let check = check.json();
         assert_eq!(check["state"], "unproven");
-        assert_eq!(check["unmovable"], serde_json::json!([]));
+        assert_eq!(check["unmovable"], json!([]));
     }
 }
 
@@ -495,17 +509,27 @@ fn a_watched_tree_has_no_interrupts() {
             &format!("{:x}\n", 1 << cpu),
         );
     }
-    let not = machine.nicpin(&["status"]).stdout;
-    assert!(
-        not.starts_with("Both interfaces are as planned; interrupts were not watched.\n"),
-        "{not}"
-    );
-    let watched = machine.nicpin(&["status", "--seconds", "0.01"]).stdout;
-    assert!(
-        watched.starts_with(
-            "Both interfaces are as planned; 2 of 2 interfaces had no interrupt in 0."
-        ),
-        "{watched}"
+    let status = |args: &[&str]| document(&machine, &[&["status"], args].concat());
+    let watched = ["--seconds", "0.01"];
+    for (args, per_second) in [(&[][..], Value::Null), (&watched, json!(0.0))] {
+        let status = status(args);
+        assert_eq!(status["state"], "unproven");
+        assert_eq!(status["seconds"].is_null(), per_second.is_null());
+        let interfaces = status["interfaces"].as_array().unwrap();
+        let mut counted = interfaces.iter().map(|of| &of["per_second"]);
+        assert!(counted.all(|counted| *counted == per_second), "{status}");
+    }
+    let screens = [&["status"][..], &[&["status"], &watched[..]].concat()]
+        .map(|args| machine.nicpin(args).stdout);
+    let verdicts = screens
+        .each_ref()
+        .map(|screen| screen.lines().next().unwrap());
+    assert_data_eq!(
+        verdicts.join("\n"),
+        str![[r"
+Both interfaces are as planned; interrupts were not watched.
+Both interfaces are as planned; 2 of 2 interfaces had no interrupt in [..] s.
+"]]
     );
 }
 
@@ -544,24 +568,20 @@ fn colour_is_for_terminals() {
 #[test]
 fn the_commands_on_screen_have_the_given_options() {
     let machine = Copy::of("dl980");
-    let plan = machine.nicpin(&["plan", "--if-present", "eth9", "eth1"]);
-    assert!(
-        plan.stdout
-            .contains("Apply: nicpin apply --if-present eth9 eth1\n"),
-        "{}",
-        plan.stdout
-    );
-    let options = ["status", "--exclude", "0-3", "--config", "/dev/null"];
-    let fix = "Fix: nicpin apply --exclude 0-3 --config /dev/null";
-    let status = machine.nicpin(&[&options[..], &["-v"]].concat()).words();
-    assert!(status.contains(&format!("{fix} (")), "{status}");
-    for interface in ["eth0", "eth2"] {
-        let fix = format!("not as planned. {fix} {interface} ");
-        assert!(status.contains(&fix), "{status}");
+    let options = ["--exclude", "0-3", "--config", "/dev/null"];
+    let status = document(&machine, &[&["status"], &options[..]].concat());
+    for interface in status["interfaces"].as_array().unwrap() {
+        let fix = "nicpin apply --exclude 0-3 --config /dev/null";
+        let fix = format!("{fix} {}", text(interface, "name"));
+        assert_eq!(text(interface, "fix"), fix);
     }
-    let plan = machine.nicpin(&["plan", "--exclude", "0-3"]).words();
-    let advice = "Try: nicpin apply --channels 8 --exclude 0-3 eth4";
-    assert!(plan.contains(advice), "{plan}");
+    let screens = [
+        &["plan", "--if-present", "eth9", "eth1"][..],
+        &["plan", "--exclude", "0-3", "eth4"],
+        &[&["status"], &options[..], &["eth4"]].concat(),
+    ];
+    let screens = screens.map(|args| machine.nicpin(args).stdout);
+    expect("commands-on-screen.txt", screens.join("\n"));
 }
 
 /// IRQs of one interface have yet to move, and two of the other have exchanged their CPUs.
@@ -569,12 +589,16 @@ fn the_commands_on_screen_have_the_given_options() {
 fn settings_that_are_as_good_are_not_said_to_be_as_planned() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let verdict = || machine.nicpin(&["status"]).stdout;
+    let states = || -> [Value; 2] {
+        let status = document(&machine, &["status"]);
+        [0, 1].map(|at: usize| status["interfaces"][at]["state"].clone())
+    };
+    let verdict = || {
+        let screen = machine.nicpin(&["status"]).stdout;
+        screen.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(states(), ["pending", "pending"]);
     let applied = verdict();
-    assert!(
-        applied.starts_with("Both interfaces are set as planned; 10 IRQs move "),
-        "{applied}"
-    );
     for (irq, cpu) in effective_cpus(&machine) {
         if (71..=76).contains(&irq) {
             let file = format!("/proc/irq/{irq}/effective_affinity_list");
@@ -582,9 +606,12 @@ fn settings_that_are_as_good_are_not_said_to_be_as_planned() {
         }
     }
     machine.exchange([72, 74]);
-    let exchanged = verdict();
-    assert!(
-        exchanged.starts_with("Both interfaces are set as planned, or as good; 4 IRQs move "),
-        "{exchanged}"
+    assert_eq!(states(), ["pending", "equivalent"]);
+    assert_data_eq!(
+        [applied, verdict()].join("\n"),
+        str![[r"
+Both interfaces are set as planned; 10 IRQs move at the next interrupt.
+Both interfaces are set as planned, or as good; 4 IRQs move at the next interrupt.
+"]]
     );
 }

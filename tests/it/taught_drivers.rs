@@ -1,10 +1,11 @@
 //! Drivers that the policy teaches: `[[driver]]`.
 
 use serde_json::Value;
+use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, good};
+use crate::support::run::{Copy, codes, document, expect, good, note, text};
 
-/// two-socket-mlx4 with a card whose names no driver has.
+/// A machine whose card nobody knows: no row has its names.
 fn unknown() -> Copy {
     let machine = Copy::of("two-socket-mlx4");
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
@@ -53,10 +54,16 @@ fn a_taught_driver_is_planned_by_its_queues() {
         taught.last().unwrap(),
         "control null acme-async{x} = control (policy)"
     );
-    let explained = good(&machine, &["plan", "--explain", "eth2"]);
-    let line = "acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy)";
-    assert!(explained.contains(line), "{explained}");
-    // It is planned on another machine, from a capture.
+    let explained = &document(&machine, &["plan", "--explain", "eth2"])["explanation"]["eth2"];
+    let mut lines = explained.as_array().unwrap().iter();
+    let line = lines.find_map(|line| line.as_str().filter(|line| line.contains("acme-1@")));
+    assert_data_eq!(
+        line.unwrap(),
+        str![
+            "queue 0 IRQ 71 any CPU (on 0) -> CPU 6 local (node 1), acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy); core 6 had 0 queues, the cache of CPUs 6-11 had 0"
+        ]
+    );
+    // Somewhere else, from a capture.
     let file = machine.path("/machine.tar.gz");
     let file = file.to_str().unwrap();
     good(&machine, &["capture", "-o", file]);
@@ -64,7 +71,7 @@ fn a_taught_driver_is_planned_by_its_queues() {
     assert_eq!(vectors(&there.stdout), taught);
 }
 
-/// sysfs and `ethtool -i` may have different names, such as `fsl-gianfar` and `gianfar`.
+/// The driver's name in sysfs may be another one than `ethtool -i` says (`fsl-gianfar` and `gianfar`).
 #[test]
 fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
     let machine = unknown();
@@ -80,14 +87,11 @@ fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
     ] {
         machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", name));
         assert_eq!(plan()[0], first, "{name}");
-        let plan = good(&machine, &["plan"]);
-        assert_eq!(
-            plan.contains("which no interface has"),
-            first != read,
-            "{plan}"
-        );
+        let plan = document(&machine, &["plan"]);
+        let is_unmatched = codes(&plan).contains(&"driver-unmatched");
+        assert_eq!(is_unmatched, first != read, "{plan}");
     }
-    // A capture and restore know it, too.
+    // Also from a capture, and where restore reads it.
     machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", "acme"));
     let before = machine.texts();
     good(&machine, &["apply", "eth2"]);
@@ -121,11 +125,8 @@ fn a_stored_plan_has_what_the_policy_taught() {
     machine.remove("/etc/nicpin.toml");
     machine.write("/plan.json", &plan);
     let file = machine.path("/plan.json");
-    let applied = good(&machine, &["apply", "--plan", file.to_str().unwrap()]);
-    assert!(
-        applied.contains("combined 0") || applied.contains("eth2"),
-        "{applied}"
-    );
+    let applied = document(&machine, &["apply", "--plan", file.to_str().unwrap()]);
+    assert_eq!(applied["results"][0]["interface"], "eth2");
     machine.write("/etc/nicpin.toml", ROW);
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
 }
@@ -133,37 +134,30 @@ fn a_stored_plan_has_what_the_policy_taught() {
 #[test]
 fn what_is_wrong_in_a_driver_is_an_error_with_file_and_line() {
     let machine = unknown();
-    for (text, has) in [
-        (
-            "[[driver]]\nname = 'a'\nirqs = [\n  'a{n} = rx',\n  'a{n} = receive',\n]\n",
-            "nicpin.toml: line 5, column 3: `a{n}` needs its role, as in `a{n} = rx`",
-        ),
-        (
-            "[[driver]]\nirqs = []\n",
-            "line 1, column 1: the driver has no `name`",
-        ),
-        (
-            "\n[[driver]]\nname = 'a'\n",
-            "line 2, column 1: the driver has no `irqs`",
-        ),
-        (
-            "[[driver]]\nnames = 'a'\n",
-            "line 2, column 1: unknown key `names`; did you mean `name`?",
-        ),
-        ("[driver]\n", "expected drivers, each headed by [[driver]]"),
-        (
-            "[[driver]]\nname = 'a'\nirqs = []\n[[driver]]\nname = 'a'\n",
-            "line 5, column 8: `a` has a [[driver]] before this one",
-        ),
-    ] {
-        machine.write("/etc/nicpin.toml", text);
-        machine.fails(&["plan"], 64, &[has]);
-    }
+    let said = [
+        "[[driver]]\nname = 'a'\nirqs = [\n  'a{n} = rx',\n  'a{n} = receive',\n]\n",
+        "[[driver]]\nirqs = []\n",
+        "\n[[driver]]\nname = 'a'\n",
+        "[[driver]]\nnames = 'a'\n",
+        "[driver]\n",
+        "[[driver]]\nname = 'a'\nirqs = []\n[[driver]]\nname = 'a'\n",
+    ]
+    .map(|policy| {
+        machine.write("/etc/nicpin.toml", policy);
+        format!("{policy}{}\n", machine.fails(&["plan"], 64))
+    });
+    expect("taught-drivers.errors.txt", said.concat());
     machine.write(
         "/etc/nicpin.toml",
         "[[driver]]\nname = 'acme'\nirqs = ['a{n} = rx']\n",
     );
-    let plan = good(&machine, &["plan"]);
-    let note = "the policy teaches the driver acme, which no interface has; those here: ";
-    assert!(plan.contains(note) && plan.contains("mlx4_en"), "{plan}");
+    let plan = document(&machine, &["plan"]);
+    let named = note(&plan, "driver-unmatched");
+    assert_eq!(named["driver"], "acme");
+    assert_data_eq!(
+        text(named, "text"),
+        str![
+            "the policy teaches the driver acme, which no interface has; those here: igb, mlx4_en"
+        ]
+    );
 }

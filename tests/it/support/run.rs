@@ -22,6 +22,7 @@ use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
+/// The shipped machines.
 pub const FIXTURES: [&str; 7] = [
     "two-socket-mlx4",
     "x460",
@@ -32,6 +33,7 @@ pub const FIXTURES: [&str; 7] = [
     "wide",
 ];
 
+/// Output and exit code of a run of the binary.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -39,6 +41,7 @@ pub struct Run {
     pub stderr: String,
 }
 
+/// A path below `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")
@@ -54,6 +57,7 @@ pub fn expect(name: &str, got: String) {
     );
 }
 
+/// Runs the binary.
 pub fn nicpin(args: &[&str]) -> Run {
     Run::of(Command::new(env!("CARGO_BIN_EXE_nicpin")).args(args))
 }
@@ -68,15 +72,17 @@ impl Run {
         run
     }
 
+    /// The document that it has printed.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Each run of blanks and line ends is one blank.
+    /// The output with each run of blanks and line ends as one blank.
     pub fn words(&self) -> String {
         self.stdout.split_whitespace().join(" ")
     }
 
+    /// What a process has printed, and its exit code.
     pub fn ended(output: Output) -> Self {
         Self {
             code: output
@@ -89,7 +95,7 @@ impl Run {
     }
 }
 
-/// A machine as a tree that tests may write to.
+/// A machine as a tree that can be written to.
 pub struct Copy {
     dir: tempfile::TempDir,
     /// Made at its first use.
@@ -119,25 +125,28 @@ impl Copy {
         self.dir.path()
     }
 
+    /// What nicpin reads of the machine.
     pub fn host(&self) -> Machine {
         let root = Root::open(self.dir()).unwrap();
         nicpin::read::machine(&root, ReadOptions::default()).unwrap()
     }
 
+    /// The plan without options.
     pub fn plan(&self, selectors: &[&str]) -> Plan {
         super::host::plan_with(&self.host(), &[], selectors)
     }
 
-    /// Writes one or more lines, the last of which is ended here, and makes the directories above.
+    /// Writes a file of one or more lines, and the directories above it. The last line is ended here.
     pub fn put(&self, path: &str, text: &str) {
         super::tree::put(self.dir(), path, text);
     }
 
-    /// Also makes the directories above.
+    /// Makes a link, and the directories above it.
     pub fn link(&self, path: &str, target: &str) {
         super::tree::link(self.dir(), path, target);
     }
 
+    /// Makes a directory, and those above it.
     pub fn make_dir(&self, path: &str) {
         super::tree::make_dir(self.dir(), path);
     }
@@ -149,7 +158,7 @@ impl Copy {
         Self::at(dir)
     }
 
-    /// two-node with a policy file that keeps CPU 5 free.
+    /// A machine with a policy file that keeps CPU 5 free.
     pub fn with_policy(mode: u32) -> Self {
         let machine = Self::of("two-node");
         machine.put("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"");
@@ -158,8 +167,9 @@ impl Copy {
         machine
     }
 
-    /// Asserts that the run fails with one line that has all of these, and changes no file.
-    pub fn fails(&self, args: &[&str], code: i32, has: &[&str]) {
+    /// The run fails with one line, and no file of the machine changes. The line, in which `ROOT` is this machine.
+    #[must_use]
+    pub fn fails(&self, args: &[&str], code: i32) -> String {
         let before = self.snapshot();
         let run = self.nicpin(args);
         assert_eq!(
@@ -174,21 +184,22 @@ impl Copy {
             "said twice: {}",
             run.stderr
         );
-        for part in has {
-            assert!(
-                run.stderr.contains(part),
-                "{args:?}: no `{part}` in {}",
-                run.stderr
-            );
-        }
         assert_eq!(self.snapshot(), before, "{args:?}");
+        self.rooted(&run.stderr)
     }
 
+    /// What was printed, with `ROOT` for the directory of this machine.
+    pub fn rooted(&self, text: &str) -> String {
+        text.replace(self.dir().to_str().unwrap(), "ROOT")
+    }
+
+    /// Runs the binary with this machine as its root.
     pub fn nicpin(&self, args: &[&str]) -> Run {
         let root = self.dir.path().to_str().unwrap();
         nicpin(&[args, &["--root", root]].concat())
     }
 
+    /// What the binary prints on a terminal of this width.
     pub fn nicpin_on_terminal(&self, args: &[&str], columns: u16) -> String {
         let size = nix::pty::Winsize {
             ws_row: 50,
@@ -231,10 +242,12 @@ impl Copy {
         std::fs::write(self.path(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
+    /// As [`settle`].
     pub fn settle(&self) {
         settle(&self.path("/"));
     }
 
+    /// Exchanges the CPUs of two IRQs.
     pub fn exchange(&self, irqs: [u32; 2]) {
         for file in ["smp_affinity", "effective_affinity_list"] {
             let [one, other] = irqs.map(|irq| format!("/proc/irq/{irq}/{file}"));
@@ -258,6 +271,7 @@ impl Copy {
         std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
+    /// Makes the whole tree readable and writable for all users.
     pub fn open_to_all(&self) {
         self.set_mode("/", 0o777);
         for (path, entry) in self.snapshot() {
@@ -292,7 +306,7 @@ impl Copy {
         }
     }
 
-    /// Adds rows to `/proc/interrupts`, and the files of the IRQs.
+    /// Adds rows to `/proc/interrupts` of handlers with these names, and their files.
     pub fn interrupts(&self, first: u32, chip: &str, actions: &[&str]) {
         let mut text = super::tree::read(self.dir(), "proc/interrupts");
         for (irq, action) in (first..).zip(actions) {
@@ -318,7 +332,7 @@ impl Copy {
         }
     }
 
-    /// Asserts that the selector cannot be planned; returns the line of the error.
+    /// The error line of the program if it cannot plan a selector.
     pub fn refuses(&self, selector: &str) -> String {
         let run = self.nicpin(&["plan", selector]);
         assert_eq!(
@@ -328,17 +342,14 @@ impl Copy {
             run.stderr
         );
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-        let run_if = self.nicpin(&["plan", "--if-present", selector]);
-        assert_eq!(run_if.code, 0, "{}", run_if.stderr);
-        assert!(
-            run_if.stdout.contains(&format!("`{selector}`")),
-            "{}",
-            run_if.stdout
-        );
+        // With --if-present the same is a note.
+        let told = document(self, &["plan", "--if-present", selector]);
+        let mut notes = told["notes"].as_array().unwrap().iter();
+        assert!(notes.any(|note| note["selector"] == selector), "{told}");
         run.stderr
     }
 
-    /// Runs as `nobody` if the tests run as root.
+    /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
     pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
         let (_, binary) = self.binary.get_or_init(copied_binary);
         let mut command = Command::new(binary);
@@ -349,7 +360,7 @@ impl Copy {
         Run::of(&mut command)
     }
 
-    /// The kernel refuses some accesses with this errno.
+    /// The machine, while the kernel refuses some accesses with this errno.
     pub fn refusing(
         &self,
         errno: Errno,
@@ -365,7 +376,7 @@ impl Copy {
         Root::open_with_faults(self.dir(), answer).unwrap()
     }
 
-    /// The kernel refuses to write some files.
+    /// The machine, while the kernel refuses to write some files.
     pub fn refusing_writes(
         &self,
         errno: Errno,
@@ -376,12 +387,12 @@ impl Copy {
         })
     }
 
-    /// Permission bits.
+    /// Permission bits of a file.
     pub fn mode(&self, path: &str) -> u32 {
         std::fs::metadata(self.path(path)).unwrap().mode() & 0o7777
     }
 
-    /// Does what a driver does that allocates its vectors anew.
+    /// Gives a vector of a device another IRQ, as a driver does that allocates its vectors anew.
     pub fn renumber(&self, device: &str, from: u32, to: u32) {
         for directory in ["/proc/irq", &format!("{device}/msi_irqs")] {
             let irq = |irq: u32| self.path(directory).join(irq.to_string());
@@ -392,21 +403,22 @@ impl Copy {
         self.write("/proc/interrupts", &text.replace(&row(from), &row(to)));
     }
 
-    /// Every file and link by path, without nicpin's state files.
+    /// The text of every file and the target of every link, by path, without nicpin's state files.
     pub fn snapshot(&self) -> BTreeMap<String, Entry> {
         let mut entries = super::tree::entries(self.dir.path());
         entries.retain(|path, _| !path.starts_with("/run/"));
         entries
     }
 
-    /// [`Copy::snapshot`] without the newline at the end of a file, which a write to a tree does not have.
+    /// The same as texts, without the newline at the end of a file, which a write to a tree does not have.
     pub fn texts(&self) -> BTreeMap<String, String> {
         let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
         self.snapshot().into_iter().map(text).collect()
     }
 }
 
-/// The user nobody may have no access to the build directory.
+/// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build
+/// directory.
 pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     let dir = temporary();
     let binary = dir.path().join("nicpin");
@@ -422,11 +434,12 @@ pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     (dir, binary)
 }
 
+/// Whether the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Asserts exit code 0; returns the output, each run of blanks as one.
+/// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
 pub fn good(machine: &Copy, args: &[&str]) -> String {
     let run = machine.nicpin(args);
     assert_eq!(
@@ -438,8 +451,38 @@ pub fn good(machine: &Copy, args: &[&str]) -> String {
     run.words()
 }
 
-/// Serves tests of what a process shares: requests to stop, the memory in use. `test` has its modules. Returns whether
-/// this is the process of its own.
+/// Runs it with `--json` and exit code 0, and gives its document.
+pub fn document(machine: &Copy, args: &[&str]) -> Value {
+    let run = machine.nicpin(&[args, &["--json"]].concat());
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, ""),
+        "{args:?}: {}",
+        run.stdout
+    );
+    run.json()
+}
+
+/// The codes of the notes of an interface, or of a machine, in a document.
+pub fn codes(of: &Value) -> Vec<&str> {
+    let notes = of["notes"].as_array().unwrap().iter();
+    notes.map(|note| note["code"].as_str().unwrap()).collect()
+}
+
+/// The note with this code, of an interface or of a machine in a document.
+pub fn note<'a>(of: &'a Value, code: &str) -> &'a Value {
+    let mut notes = of["notes"].as_array().unwrap().iter();
+    let note = notes.find(|note| note["code"] == code);
+    note.unwrap_or_else(|| panic!("no {code}: {of}"))
+}
+
+/// What a document says in words.
+pub fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    of[key].as_str().unwrap_or_else(|| panic!("no {key}: {of}"))
+}
+
+/// Runs the test of this name, its modules included, in a process of its own, for what a process shares: requests to
+/// stop, the memory in use. Whether this is that process.
 pub fn in_its_own_process(test: &str) -> bool {
     const ALONE: &str = "NICPIN_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
