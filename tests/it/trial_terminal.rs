@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use snapbox::{assert_data_eq, str};
 
 use crate::support::run::Copy;
 use crate::support::trial::{watched_to_the_end, watcher};
 
 /// An apply with a terminal, which asks for Enter.
-fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd, String) {
+fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd) {
     on_a_terminal_with(machine, seconds, "")
 }
 
@@ -32,22 +33,26 @@ fn started(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
 }
 
 /// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
-fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd, String) {
+fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
     let (mut child, master) = started(machine, seconds, typed);
     let mut said = String::new();
     let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
-    while !said.contains("plan ") {
+    // The last line of the report, which is for scripts.
+    while !said.contains("\nplan ") {
         assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
     }
     let mut question = String::new();
     BufReader::new(child.stderr.as_mut().unwrap())
         .read_line(&mut question)
         .unwrap();
-    assert_eq!(
-        question, "nicpin: press Enter to keep the settings\n",
-        "{said}"
+    assert_data_eq!(
+        question,
+        str![[r"
+nicpin: press Enter to keep the settings
+
+"]]
     );
-    (child, master, said)
+    (child, master)
 }
 
 /// What it says after the report. Standard output has nothing but that, which may be JSON.
@@ -59,13 +64,19 @@ fn said_after(output: &Output) -> String {
 #[test]
 fn enter_before_the_question_is_no_answer() {
     let machine = Copy::of("two-node");
-    let (child, master, _) = on_a_terminal_with(&machine, "3600", "yes\n\n");
+    let (child, master) = on_a_terminal_with(&machine, "3600", "yes\n\n");
     let trial: serde_json::Value =
         serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
     assert_eq!(trial["over"], false, "{trial}");
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(said_after(&output), "nicpin: kept\n");
+    assert_data_eq!(
+        said_after(&output),
+        str![[r"
+nicpin: kept
+
+"]]
+    );
 }
 
 #[test]
@@ -80,15 +91,17 @@ fn a_trial_that_changed_nothing_asks_nothing() {
 #[test]
 fn enter_on_the_terminal_keeps_it() {
     let machine = Copy::of("two-node");
-    let (child, master, said) = on_terminal(&machine, "3600");
-    assert!(
-        said.contains("unless confirmed: nicpin confirm (or Enter, on a terminal)"),
-        "{said}"
-    );
+    let (child, master) = on_terminal(&machine, "3600");
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(said_after(&output), "nicpin: kept\n");
+    assert_data_eq!(
+        said_after(&output),
+        str![[r"
+nicpin: kept
+
+"]]
+    );
     watched_to_the_end(&machine);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
@@ -97,12 +110,15 @@ fn enter_on_the_terminal_keeps_it() {
 fn a_trial_on_a_terminal_ends_without_confirmation() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
-    let (child, _master, _) = on_terminal(&machine, "1");
+    let (child, _master) = on_terminal(&machine, "1");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
+    assert_data_eq!(
         said_after(&output),
-        "nicpin: restored: the trial was not confirmed in time\n"
+        str![[r"
+nicpin: restored: the trial was not confirmed in time
+
+"]]
     );
     assert_eq!(machine.texts(), before);
 }
@@ -111,24 +127,31 @@ fn a_trial_on_a_terminal_ends_without_confirmation() {
 fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
-    for (signal, seconds, why) in [
-        (
-            Signal::SIGKILL,
-            "3600",
-            "the process that watched the trial was killed",
-        ),
-        (Signal::SIGSTOP, "1", "the trial was not confirmed in time"),
+    let killed = str![[r"
+nicpin: restored: the process that watched the trial was killed
+
+"]];
+    let late = str![[r"
+nicpin: restored: the trial was not confirmed in time
+
+"]];
+    for (signal, seconds, said) in [
+        (Signal::SIGKILL, "3600", killed),
+        (Signal::SIGSTOP, "1", late),
     ] {
-        let (child, _master, _) = on_terminal(&machine, seconds);
+        let (child, _master) = on_terminal(&machine, seconds);
         let watcher = watcher(&machine);
         kill(watcher, signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{signal}");
-        assert_eq!(said_after(&output), format!("nicpin: restored: {why}\n"));
+        assert_data_eq!(said_after(&output), said);
         assert_eq!(machine.texts(), before, "{signal}");
-        assert!(
-            machine.nicpin(&["confirm"]).stderr.contains("too late"),
-            "{signal}"
+        assert_data_eq!(
+            machine.fails(&["confirm"], 1),
+            str![[r"
+nicpin: too late: apply --try was not confirmed in time, and the earlier settings were restored
+
+"]]
         );
         let _ = kill(watcher, Signal::SIGCONT);
         watched_to_the_end(&machine);
@@ -140,13 +163,13 @@ fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
 fn a_closed_terminal_is_not_a_confirmation() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
-    let (child, master, _) = on_terminal(&machine, "1");
+    let (child, master) = on_terminal(&machine, "1");
     drop(master);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
     watched_to_the_end(&machine);
     assert_eq!(machine.texts(), before);
     // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
-    let (mut child, master, _) = on_terminal(&machine, "1");
+    let (mut child, master) = on_terminal(&machine, "1");
     kill(
         Pid::from_raw(child.id().try_into().unwrap()),
         Signal::SIGTERM,
@@ -164,7 +187,7 @@ fn changed_in_time(change: impl Fn(&Copy)) -> (Copy, Output) {
     for seconds in [1, 5, 25] {
         let machine = Copy::of("two-node");
         let began = Instant::now();
-        let (child, _master, _) = on_terminal(&machine, &seconds.to_string());
+        let (child, _master) = on_terminal(&machine, &seconds.to_string());
         change(&machine);
         let is_in_time = began.elapsed() < Duration::from_secs(seconds);
         let output = child.wait_with_output().unwrap();
@@ -180,13 +203,13 @@ fn the_terminal_shows_what_could_not_be_restored() {
     let (machine, output) = changed_in_time(|machine| {
         machine.remove("/sys/class/net/nic0/queues/tx-1/xps_cpus");
     });
-    let said = said_after(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        said.starts_with(
-            "nicpin: restored: the trial was not confirmed in time; 1 setting could not be restored (0000:21"
-        ),
-        "{said}"
+    assert_data_eq!(
+        said_after(&output),
+        str![[r"
+nicpin: restored: the trial was not confirmed in time; 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries again, and `nicpin restore` restores the settings before the first apply
+
+"]]
     );
     assert!(machine.path("/run/nicpin/state.json").exists());
 }
@@ -194,15 +217,16 @@ fn the_terminal_shows_what_could_not_be_restored() {
 /// If the settings cannot be restored, the terminal shows why.
 #[test]
 fn a_trial_that_cannot_be_restored_is_an_error() {
-    let (_machine, output) = changed_in_time(|machine| {
+    let (machine, output) = changed_in_time(|machine| {
         machine.write("/run/nicpin/state.json", "{}");
         machine.write("/run/nicpin/try.json", "{}");
     });
-    let said = said_after(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        said.contains("it was not confirmed, and cannot be restored: ")
-            && said.contains("state.json"),
-        "{said}"
+    assert_data_eq!(
+        machine.rooted(&said_after(&output)),
+        str![[r"
+nicpin: it was not confirmed, and cannot be restored: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again
+
+"]]
     );
 }
