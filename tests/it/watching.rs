@@ -4,6 +4,7 @@
 mod pauses;
 mod policies;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,9 +16,11 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, good};
+use crate::support::run::{Copy, document, good, text};
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
 const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
@@ -28,6 +31,8 @@ struct Watching<'a> {
     process: Child,
     journal: UnixDatagram,
     manager: UnixDatagram,
+    /// The number of runs up to the last that a test has waited for.
+    seen: Cell<usize>,
 }
 
 impl<'a> Watching<'a> {
@@ -82,6 +87,7 @@ impl<'a> Watching<'a> {
             process: process.unwrap(),
             journal,
             manager,
+            seen: Cell::new(0),
         }
     }
 
@@ -99,13 +105,48 @@ impl<'a> Watching<'a> {
         received(&self.journal, text)
     }
 
+    /// Its state, which it saves before it tells systemd.
+    fn state(&self) -> Option<Value> {
+        let path = self.machine.path("/run/nicpin/watch.json");
+        let state: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).unwrap();
+        // Not that of one that was killed.
+        (state["pid"] == self.process.id()).then_some(state)
+    }
+
+    /// Waits until it has ended a run whose event begins so, later than the one that was waited for before.
+    fn ran(&self, event: &str) -> Value {
+        loop {
+            if let Some(run) = self.new_run(event) {
+                return run;
+            }
+            self.told("READY=1");
+        }
+    }
+
+    fn new_run(&self, event: &str) -> Option<Value> {
+        let state = self.state()?;
+        let count = usize::try_from(state["count"].as_u64()?).unwrap();
+        let runs = state["runs"].as_array()?;
+        let mut new = (0..runs.len().min(count - self.seen.get())).rev();
+        let at = new.find(|&at| text(&runs[at], "event").starts_with(event))?;
+        self.seen.set(count - at);
+        Some(runs[at].clone())
+    }
+
+    /// Waits until it writes nothing for this reason.
+    fn waits_for(&self, why: &str) {
+        while self.state().is_none_or(|state| state["waits_for"] != why) {
+            self.told("READY=1");
+        }
+    }
+
     /// Writes an affinity, and waits until a run for it has ended.
     fn disturb(&self, file: &str) {
         self.machine.write(file, "ff\n");
         let irq = file.split('/').nth(3).unwrap();
         // To truncate the file and to write it are two events.
-        let told = self.told(&format!("(affinity of IRQ {irq}"));
-        assert!(told.contains("): 1 setting changed"), "{told}");
+        let run = self.ran(&format!("affinity of IRQ {irq}"));
+        assert_eq!(run["changed"], 1, "{run}");
     }
 
     fn end(mut self) {
@@ -138,6 +179,23 @@ fn received(socket: &UnixDatagram, text: &str) -> String {
     }
 }
 
+/// What a message to the journal says, with `ROOT` for the directory of the machine.
+fn message(machine: &Copy, entry: &str) -> String {
+    let lines = entry.lines().find_map(|line| line.strip_prefix("MESSAGE="));
+    machine.rooted(lines.unwrap_or_else(|| panic!("{entry}")))
+}
+
+/// `watcher` in the status.
+fn watcher(machine: &Copy) -> Value {
+    document(machine, &["status"])["watcher"].take()
+}
+
+/// The lines of a screen that are about the watcher.
+fn about_watch(screen: &str) -> String {
+    let lines = screen.lines().filter(|line| line.contains("watch"));
+    lines.map(|line| line.to_owned() + "\n").collect()
+}
+
 fn affinity(machine: &Copy, file: &str) -> String {
     machine.read(file).trim().to_owned()
 }
@@ -156,28 +214,39 @@ fn texts_and_times(machine: &Copy) -> BTreeMap<String, (String, i64, i64)> {
 fn what_another_program_writes_again_and_again_is_restored_later_each_time() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
-    let ready = watching.told("READY=1");
-    assert!(ready.contains("STATUS=starting"), "{ready}");
-    watching.told("2 interfaces, as planned; last run");
+    assert_data_eq!(
+        watching.told("READY=1"),
+        str![[r"
+READY=1
+STATUS=starting
+"]]
+    );
+    assert_data_eq!(
+        watching.told("last run"),
+        str![[r"
+READY=1
+STATUS=2 interfaces, as planned; last run [..] (start): 24 settings changed; next check [..]
+"]]
+    );
+    watching.ran("start");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     for _ in 0..3 {
         watching.disturb(IRQ);
         assert_eq!(affinity(&machine, IRQ), "02");
     }
-    let warning = watching.logged("from now on it is restored after 1 min");
-    let expected = [
-        "PRIORITY=4\n",
-        "SYSLOG_IDENTIFIER=nicpin\n",
-        "MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times: another program writes it (no known program that \
-         writes it runs); from now on it is restored after 1 min, then after twice as long each time, 60 min at most, and \
-         at once after an event about nic0\n",
-        "NICPIN_SETTING=0000:21:00.0 port 0 vector rx 0\n",
-        "NICPIN_PATH=/proc/irq/36/smp_affinity\n",
-        "NICPIN_INTERFACES=nic0\n",
-    ];
-    for line in expected {
-        assert!(warning.contains(line), "{line}: {warning}");
-    }
+    assert_data_eq!(
+        watching.logged("NICPIN_SETTING="),
+        str![[r"
+MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times: another program writes it (no known program that writes it runs); from now on it is restored after 1 min, then after twice as long each time, 60 min at most, and at once after an event about nic0
+PRIORITY=4
+SYSLOG_IDENTIFIER=nicpin
+NICPIN_SETTING=0000:21:00.0 port 0 vector rx 0
+NICPIN_PATH=/proc/irq/36/smp_affinity
+NICPIN_INTERFACES=nic0
+NICPIN_WRITERS=
+
+"]]
+    );
     // It wins, and nobody else is concerned.
     machine.write(IRQ, "ff\n");
     watching.disturb(OTHER_IRQ);
@@ -188,41 +257,51 @@ fn what_another_program_writes_again_and_again_is_restored_later_each_time() {
         ),
         ("ff", "04")
     );
-    assert!(
-        machine
-            .nicpin(&["status", "--json"])
-            .stdout
-            .contains("\"contended\": 1")
+    let found = watcher(&machine);
+    assert_eq!(
+        ["pid", "count", "contended"].map(|key| &found[key]),
+        [&json!(watching.process.id()), &json!(5), &json!(1)]
     );
-    let status = machine.nicpin(&["status"]).words();
-    let pid = watching.process.id();
-    for text in [
-        &format!("(process {pid}), 5 runs"),
-        "affinity of IRQ 38",
-        "start 24 settings changed",
-        "1 setting not restored until",
-        "at the latest, or an event about nic0, because another program writes them again and again: \
-         /proc/irq/36/smp_affinity",
-    ] {
-        assert!(status.contains(text), "{text}: {status}");
-    }
+    let runs = found["runs"].as_array().unwrap().iter();
+    let changed: Vec<_> = runs.map(|run| run["changed"].clone()).collect();
+    assert_eq!(changed, [1, 1, 1, 1, 24]);
+    let left = &found["left_alone"][0];
+    assert_eq!(
+        ["interface", "path", "writers"].map(|key| &left[key]),
+        [&json!("nic0"), &json!(IRQ), &json!([])]
+    );
+    let status = machine.nicpin(&["status"]).stdout;
+    let (_, paragraph) = status.split_once("watcher").unwrap();
+    assert_data_eq!(
+        paragraph,
+        str![[r"
+     runs since [..] (process [..]), 5 runs
+            [..]  affinity of IRQ 38  1 setting changed
+            [..]  affinity of IRQ 36  1 setting changed
+            [..]  affinity of IRQ 36  1 setting changed
+            [..]  affinity of IRQ 36  1 setting changed
+            [..]  start               24 settings changed
+            1 setting not restored until [..] at the latest, or an event about nic0,
+            because another program writes them again and again: /proc/irq/36/smp_affinity
+
+"]]
+    );
     // The reason in check is that of before: what was left unchanged was not planned anew.
-    let check = machine.nicpin(&["check"]);
-    assert!(
-        check.code == 2
-            && check
-                .stdout
-                .contains("changed since apply, by another program"),
-        "{}",
-        check.stdout
+    let check = machine.nicpin(&["check", "--json"]);
+    let differs = check.json()["differs"].take();
+    assert_eq!(
+        (check.code, ["path", "reason"].map(|key| &differs[0][key])),
+        (2, [&json!(IRQ), &json!("moved-by-other")])
     );
     // What is asked for begins anew.
     watching.signal(Signal::SIGUSR1);
-    watching.told("(SIGUSR1): 1 setting changed");
+    assert_eq!(watching.ran("SIGUSR1")["changed"], 1);
     assert_eq!(affinity(&machine, IRQ), "02");
-    let status = machine.nicpin(&["status", "--json"]).stdout;
-    let begun = "\"left_alone\": [],\n    \"contended\": 1";
-    assert!(status.contains(begun), "{status}");
+    let begun = watcher(&machine);
+    assert_eq!(
+        (&begun["left_alone"], &begun["contended"]),
+        (&json!([]), &json!(1))
+    );
     watching.disturb(IRQ);
     assert_eq!(affinity(&machine, IRQ), "02");
     watching.end();
@@ -253,30 +332,29 @@ fn a_new_irq_behind_a_queue_is_restored_at_once() {
 fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
-    let second = machine.nicpin(&["watch"]);
-    assert_eq!(second.code, 1);
-    assert!(
-        second.stderr.contains(&format!(
-            "nicpin: another nicpin watch (pid {}) is already running\n",
-            watching.process.id()
-        )),
-        "{}",
-        second.stderr
+    watching.ran("start");
+    let second = machine.fails(&["watch"], 1);
+    let second = second.replace(&watching.process.id().to_string(), "PID");
+    assert_data_eq!(
+        second,
+        str![[r"
+nicpin: another nicpin watch (pid PID) is already running
+
+"]]
     );
     watching.signal(Signal::SIGTERM);
     watching.told("STOPPING=1");
     watching.end();
     assert_eq!(machine.nicpin(&["check"]).code, 0);
-    assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
+    assert_eq!(watcher(&machine), Value::Null);
     assert!(!machine.path("/run/nicpin/watch.json").exists());
     // One that is killed leaves its state, which does not count, and no lock.
     let killed = Watching::start(&machine, &[]);
-    killed.told("as planned");
+    killed.ran("start");
     drop(killed);
     assert!(machine.path("/run/nicpin/watch.json").exists());
-    assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
-    Watching::start(&machine, &[]).told("as planned");
+    assert_eq!(watcher(&machine), Value::Null);
+    Watching::start(&machine, &[]).ran("start");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
 
@@ -300,7 +378,7 @@ fn a_watcher_sees_its_runs_end_whatever_its_caller_does_with_sigchld() {
         }
         let watching = Watching::start_by(program, &machine, &root, &["--guard"], &[]);
         children.thread_unblock().unwrap();
-        watching.told("as planned");
+        watching.ran("start");
         watching.disturb(IRQ);
         watching.end();
     }
@@ -311,21 +389,28 @@ fn an_observer_writes_nothing() {
     let machine = Copy::of("two-node");
     let before = texts_and_times(&machine);
     let watching = Watching::start(&machine, &["--observe"]);
-    watching.told("2 interfaces, 24 settings not as planned; last run");
-    let said = watching.logged("24 settings not as planned; nicpin apply would change them");
-    assert!(
-        said.contains("NICPIN_EVENT=start\n") && said.contains("NICPIN_CHANGED=24\n"),
-        "{said}"
+    assert_eq!(watching.ran("start")["changed"], 24);
+    let said = watching.logged("NICPIN_EVENT=start\n");
+    assert!(said.contains("NICPIN_CHANGED=24\n"), "{said}");
+    assert_data_eq!(
+        message(&machine, &said),
+        str!["start: 24 settings not as planned; nicpin apply would change them"]
     );
     watching.signal(Signal::SIGUSR1);
-    watching.told("(SIGUSR1): 24 settings not as planned");
+    assert_eq!(watching.ran("SIGUSR1")["changed"], 24);
     assert!(texts_and_times(&machine) == before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
-    assert!(
-        machine
-            .nicpin(&["status"])
-            .words()
-            .contains("watcher observes since")
+    let found = watcher(&machine);
+    assert_eq!(
+        (&found["observe"], &found["runs"][0]["changed"]),
+        (&json!(true), &json!(24))
+    );
+    assert_data_eq!(
+        about_watch(&machine.nicpin(&["status"]).stdout),
+        str![[r"
+watcher     observes since [..] (process [..]), 2 runs
+
+"]]
     );
     watching.end();
     assert_eq!(machine.nicpin(&["watch", "--observe", "--guard"]).code, 64);
@@ -334,9 +419,13 @@ fn an_observer_writes_nothing() {
 #[test]
 fn what_the_machine_does_not_have_ends_the_watcher() {
     let machine = Copy::of("two-node");
-    let run = machine.nicpin(&["watch", "--scope", "node:9"]);
-    let error = "nicpin: --scope: node 9 of the policy's scope has no usable CPU\n";
-    assert_eq!((run.code, &*run.stderr), (64, error));
+    assert_data_eq!(
+        machine.fails(&["watch", "--scope", "node:9"], 64),
+        str![[r"
+nicpin: --scope: node 9 of the policy's scope has no usable CPU
+
+"]]
+    );
     assert!(!machine.path("/run/nicpin/watch.json").exists());
 }
 
@@ -347,11 +436,9 @@ fn a_vector_that_cannot_be_moved_is_not_guarded() {
     // nicpin writes to no file that has another name.
     std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
     let watching = Watching::start(&machine, &["--guard"]);
-    watching.told("(start): ");
-    let told = std::iter::repeat_with(|| watching.told("; last run"));
-    let later = told.skip_while(|told| told.contains("(start): "));
-    for told in later.take(2) {
-        assert!(told.contains("(retry): "), "{told}");
+    watching.ran("start");
+    for _ in 0..2 {
+        assert_eq!(watching.ran("")["event"], "retry");
     }
     watching.end();
 }
@@ -362,17 +449,22 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     let before = machine.read("/proc/irq/27/smp_affinity");
     let options = ["--scope", "remote", "--no-avoid-cpu0", "--xps=off", "nic0"];
     let watching = Watching::start(&machine, &options);
-    watching.told("1 interface, as planned");
+    watching.ran("start");
     assert_eq!(machine.nicpin(&[&["check"][..], &options].concat()).code, 0);
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 2);
     assert_eq!(machine.read("/proc/irq/27/smp_affinity"), before);
     watching.end();
     // What is mistyped is said; with --if-present it may come.
     let watching = Watching::start(&machine, &["--", "nic9"]);
-    watching.logged("the run failed: no interface matches `nic9`; there is nic0, nic1");
+    let failed = watching.logged("nic9");
+    assert_data_eq!(
+        message(&machine, &failed),
+        str!["start: the run failed: no interface matches `nic9`; there is nic0, nic1"]
+    );
     watching.end();
     let watching = Watching::start(&machine, &["--if-present", "--", "nic9"]);
-    watching.told("0 interfaces, as planned");
+    watching.ran("start");
+    assert_eq!(watcher(&machine)["runs"][0].get("error"), None);
     watching.end();
 }
 
@@ -407,15 +499,15 @@ fn the_list_of_cpus_for_irqs_is_followed_while_it_changes() {
     };
     set("ff");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     let affinities = || (affinity(&machine, IRQ), affinity(&machine, OTHER_IRQ));
     assert_eq!(affinities(), ("02".to_owned(), "04".to_owned()));
     write("fd");
-    watching.told("(CPUs for interrupts");
+    watching.ran("CPUs for interrupts");
     assert_eq!(affinities(), ("04".to_owned(), "08".to_owned()));
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     write("ff");
-    watching.told("(CPUs for interrupts");
+    watching.ran("CPUs for interrupts");
     assert_eq!(affinities(), ("02".to_owned(), "04".to_owned()));
     watching.end();
 }
@@ -446,14 +538,14 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
     make(slice, "member", "0-7");
     machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu\n");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     let affinities = || (affinity(&machine, IRQ), affinity(&machine, OTHER_IRQ));
     let before = affinities();
     assert_eq!(before, ("02".to_owned(), "04".to_owned()));
 
     // A cgroup that exists becomes a partition, gets other CPUs, and is none any more.
     make(slice, "root", "1");
-    watching.told("(exclusive CPUs 1");
+    watching.ran("exclusive CPUs 1");
     assert_ne!(affinity(&machine, IRQ), "02");
     assert_eq!(
         (
@@ -462,67 +554,66 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
         ),
         (0, 0)
     );
-    assert!(
-        machine
-            .nicpin(&["status"])
-            .words()
-            .contains("exclusive CPUs 1")
-    );
+    let found = watcher(&machine);
+    assert_eq!(found["avoids_exclusive"], true);
+    assert_data_eq!(text(&found["runs"][0], "event"), str!["exclusive CPUs 1"]);
     // What is told to fix it plans as the watcher does.
     let planned = affinity(&machine, IRQ);
     machine.write(IRQ, "ff\n");
-    let fix = "Fix: nicpin apply --avoid-exclusive";
-    for command in ["status", "check"] {
-        let told = machine.nicpin(&[command]).words();
-        assert!(told.contains(fix), "{told}");
-    }
-    machine.write(IRQ, &planned);
-    assert!(
-        machine
-            .nicpin(&["plan"])
-            .stdout
-            .contains(" node 0: CPUs 0-3 (4 cores)\n")
+    let status = document(&machine, &["status", "nic0"]);
+    let fix = "nicpin apply --avoid-exclusive nic0";
+    assert_eq!(status["interfaces"][0]["fix"], fix);
+    let check = machine.nicpin(&["check"]).stdout;
+    assert_data_eq!(
+        check.lines().next().unwrap(),
+        str![
+            "1 of 2 interfaces differs from the plan (worst: drifted). Fix: nicpin apply --avoid-exclusive"
+        ]
     );
+    machine.write(IRQ, &planned);
+    let plan = document(&machine, &["plan"]);
+    let mut interfaces = plan["interfaces"].as_array().unwrap().iter();
+    assert!(interfaces.any(|of| of["candidates"] == "0-3"), "{plan}");
     make(slice, "isolated", "2");
-    watching.told("(exclusive CPUs 2");
+    watching.ran("exclusive CPUs 2");
     assert_eq!(affinity(&machine, IRQ), "02");
     assert_ne!(affinity(&machine, OTHER_IRQ), "04");
     // It ends and begins again before anybody looks: the kernel has set affinities of threads.
     machine.write(IRQ, "ff\n");
     make(slice, "isolated", "2");
-    watching.told("(exclusive CPUs 2");
+    watching.ran("exclusive CPUs 2");
     assert_eq!(affinity(&machine, IRQ), "02");
     make(slice, "root invalid (no CPU)", "0-7");
-    watching.told("(exclusive CPUs none");
+    watching.ran("exclusive CPUs none");
     assert_eq!(affinities(), before);
 
     // A new one, which then is removed.
     make("/guest", "isolated", "1-2");
     let guest = machine.path(&format!("{cgroups}/guest"));
     std::fs::rename(machine.path("/guest"), &guest).unwrap();
-    watching.told("(exclusive CPUs 1-2");
+    watching.ran("exclusive CPUs 1-2");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_ne!(affinities(), before);
     std::fs::rename(&guest, machine.path("/guest")).unwrap();
-    watching.told("(exclusive CPUs none");
+    watching.ran("exclusive CPUs none");
     assert_eq!(affinities(), before);
 
     // One that gets a cpuset later, which makes its files without an event.
     std::fs::create_dir(&guest).unwrap();
     make(&format!("{cgroups}/guest"), "root", "2");
     machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu cpuset\n");
-    watching.told("(exclusive CPUs 2");
+    watching.ran("exclusive CPUs 2");
     machine.remove(&format!("{cgroups}/guest"));
-    watching.told("(exclusive CPUs none");
+    watching.ran("exclusive CPUs none");
     watching.end();
 
     // Plans that are asked for by a policy that says otherwise.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = false\n");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     std::fs::rename(machine.path("/guest"), &guest).unwrap();
-    watching.told("(exclusive CPUs 1-2): nothing changed");
+    assert_eq!(watching.ran("exclusive CPUs 1-2")["changed"], 0);
     assert_eq!(affinities(), before);
     watching.end();
 }
@@ -531,14 +622,14 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
 fn irqbalance_that_starts_is_an_event() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     for _ in 0..2 {
         // systemd makes the directory, and nobody can be asked yet.
         std::fs::create_dir(machine.path("/run/irqbalance")).unwrap();
         watching.signal(Signal::SIGUSR1);
-        watching.told("(SIGUSR1)");
+        watching.ran("SIGUSR1");
         machine.write("/run/irqbalance/irqbalance812.sock", "");
-        watching.told("(irqbalance started");
+        watching.ran("irqbalance started");
         machine.remove("/run/irqbalance");
     }
     watching.end();
@@ -586,7 +677,7 @@ fn systemd_learns_that_it_is_alive() {
     let machine = Copy::of("two-node");
     let watching =
         Watching::start_with(&machine, machine.dir(), &[], &[("WATCHDOG_USEC", "200000")]);
-    watching.told("as planned");
+    watching.ran("start");
     for _ in 0..3 {
         watching.told("WATCHDOG=1");
     }
@@ -598,7 +689,7 @@ fn systemd_learns_that_it_is_alive() {
 fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     let smaps = format!("/proc/{}/smaps", watching.process.id());
     let code = || {
         let text = std::fs::read_to_string(&smaps).unwrap();
@@ -633,7 +724,7 @@ fn interrupts_follow_a_unit() {
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
     std::fs::create_dir_all(machine.path("/sys/fs/cgroup/system.slice")).unwrap();
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     let affinity = || std::fs::read_to_string(machine.path("/proc/irq/177/smp_affinity")).unwrap();
     let before = affinity();
     // A process that has started before its cgroup is seen: the kernel makes both in this order.
@@ -654,13 +745,13 @@ fn interrupts_follow_a_unit() {
         machine.path("/sys/fs/cgroup/system.slice/web.service"),
     )
     .unwrap();
-    watching.told("(CPUs of unit:web.service");
+    watching.ran("CPUs of unit:web.service");
     assert_ne!(affinity(), before);
     // AllowedCPUs= at run time.
     let near = affinity();
     process("0");
     machine.write("/sys/fs/cgroup/system.slice/web.service/cpuset.cpus", "0\n");
-    watching.told("(CPUs of unit:web.service");
+    watching.ran("CPUs of unit:web.service");
     assert_ne!(affinity(), near);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }

@@ -4,26 +4,24 @@ use std::fs::OpenOptions;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use snapbox::{assert_data_eq, str};
 
-use super::{IRQ, Watching, affinity, texts_and_times};
-use crate::support::run::Copy;
+use super::{IRQ, Watching, about_watch, affinity, message, texts_and_times, watcher};
+use crate::support::run::{Copy, document};
 use crate::support::trial::watched_to_the_end;
 
 #[test]
 fn a_restore_pauses_the_watcher_until_the_next_apply() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
-    watching.told("as planned");
-    let restored = machine.nicpin(&["restore"]);
-    assert_eq!(restored.code, 0);
-    assert!(
-        restored
-            .words()
-            .contains("nicpin watch is paused until the next nicpin apply"),
-        "{restored:?}"
+    watching.ran("start");
+    assert_eq!(document(&machine, &["restore"])["watcher_paused"], true);
+    watching.waits_for("apply");
+    let paused = watching.logged("paused");
+    assert_data_eq!(
+        message(&machine, &paused),
+        str!["paused by nicpin restore until the next nicpin apply"]
     );
-    watching.told("paused by nicpin restore until the next nicpin apply");
-    watching.logged("MESSAGE=paused by nicpin restore until the next nicpin apply");
     let before = texts_and_times(&machine);
     watching.signal(Signal::SIGUSR1);
     // A run that was about to begin when the pause came.
@@ -35,25 +33,28 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
         run.status.success() && report.contains("\"paused\": true"),
         "{report}"
     );
-    assert!(
-        machine
-            .nicpin(&["status"])
-            .words()
-            .contains("; paused by nicpin restore")
-    );
+    assert_eq!(watcher(&machine)["waits_for"], "apply");
+    let paused = machine.nicpin(&["status"]).stdout;
     assert!(texts_and_times(&machine) == before);
-    let applied = machine.nicpin(&["apply"]);
-    assert!(
-        applied.words().contains("nicpin watch is no longer paused"),
-        "{}",
-        applied.stdout
-    );
-    watching.told("): nothing changed");
+    assert_eq!(document(&machine, &["apply"])["watcher"], "resumed");
+    assert_eq!(watching.ran("")["changed"], 0);
     watching.disturb(IRQ);
+    let screens = ["restore", "apply"].map(|command| machine.nicpin(&[command]).stdout);
+    let screens = [&paused, &screens[0], &screens[1]].map(|screen| about_watch(screen));
+    assert_data_eq!(
+        screens.concat(),
+        str![[r"
+watcher     runs since [..] (process [..]), 1 run; paused by nicpin [..]
+nicpin watch is paused until the next nicpin apply.
+nicpin watch is no longer paused.
+
+"]]
+    );
     watching.end();
     // No watcher, no pause.
-    assert!(!machine.nicpin(&["restore"]).stdout.contains("watch"));
-    Watching::start(&machine, &[]).told("as planned");
+    let restored = document(&machine, &["restore"]);
+    assert_eq!(restored.get("watcher_paused"), None);
+    Watching::start(&machine, &[]).ran("start");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
@@ -63,9 +64,9 @@ fn only_what_is_to_stay_ends_the_pause() {
     const PAUSE: &str = "/run/nicpin/watch-paused.json";
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    watching.told("paused by nicpin restore until the next nicpin apply");
+    watching.waits_for("apply");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
     watched_to_the_end(&machine);
@@ -87,14 +88,17 @@ fn only_what_is_to_stay_ends_the_pause() {
     assert_eq!(machine.texts(), before);
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let confirmed = machine.nicpin(&["confirm"]);
-    assert!(
-        confirmed.code == 0
-            && confirmed
-                .stdout
-                .contains("nicpin watch is no longer paused"),
-        "{confirmed:?}"
+    assert_eq!(confirmed.code, 0, "{confirmed:?}");
+    assert_data_eq!(
+        confirmed.stdout,
+        str![[r"
+kept: the settings of apply --try stay
+nicpin watch is no longer paused.
+
+"]]
     );
-    watching.told("): nothing changed");
+    assert!(!machine.path(PAUSE).exists());
+    assert_eq!(watching.ran("")["changed"], 0);
     watching.end();
 }
 
@@ -103,7 +107,7 @@ fn only_what_is_to_stay_ends_the_pause() {
 fn the_watcher_waits_for_no_trial_that_was_undone() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--observe"]);
-    watching.told("not as planned");
+    watching.ran("start");
     std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
     let run = machine.nicpin(&["apply", "--try", "3600", "--atomic", "--json"]);
     let report = run.json();
@@ -118,19 +122,14 @@ fn the_watcher_waits_for_no_trial_that_was_undone() {
 fn a_trial_is_not_corrected() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
-    watching.told("as planned");
+    watching.ran("start");
     let planned = affinity(&machine, IRQ);
-    let trial = machine.nicpin(&["apply", "--try", "3600", "--scope", "remote"]);
-    assert_eq!(trial.code, 0);
-    assert!(
-        trial
-            .words()
-            .contains("nicpin watch writes nothing until the trial is confirmed"),
-        "{trial:?}"
-    );
-    watching.told("waits until apply --try is confirmed or has ended");
+    let trial = document(&machine, &["apply", "--try", "3600", "--scope", "remote"]);
+    assert_eq!(trial["watcher"], "waits-for-trial");
+    watching.waits_for("trial");
     let tried = affinity(&machine, IRQ);
     assert_ne!(tried, planned);
+    assert_eq!(watcher(&machine)["waits_for"], "trial");
     watching.signal(Signal::SIGUSR1);
     assert_eq!(machine.nicpin(&["check", "--scope", "remote"]).code, 0);
     // What is confirmed is not the policy of the watcher, which applies its own again.

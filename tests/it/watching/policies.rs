@@ -4,35 +4,39 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use snapbox::{assert_data_eq, str};
 
-use super::{IRQ, Watching, affinity};
-use crate::support::run::Copy;
+use super::{IRQ, Watching, affinity, message};
+use crate::support::run::{Copy, text};
 
 #[test]
 fn a_policy_is_taken_when_it_is_valid() {
     let machine = Copy::with_policy(0o644);
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     let first = machine.read("/etc/nicpin.toml");
     let planned = affinity(&machine, IRQ);
     // A new file in its place, as editors and provisioning write it.
     machine.write("/etc/new", "[defaults]\nexclude = \"1\"\n");
     std::fs::rename(machine.path("/etc/new"), machine.path("/etc/nicpin.toml")).unwrap();
     watching.logged("nicpin.toml: the policy is in force");
-    watching.told("(policy");
+    watching.ran("policy");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     let second = machine.nicpin(&["plan", "--format", "sh"]).stdout;
 
     machine.write("/etc/nicpin.toml", "exlude = 1\n");
     let warning = watching.logged("the policy before stays in force");
-    assert!(
-        warning.contains("PRIORITY=4\n") && warning.contains("unknown key"),
-        "{warning}"
+    assert!(warning.contains("PRIORITY=4\n"), "{warning}");
+    assert_data_eq!(
+        message(&machine, &warning),
+        str![
+            "ROOT/etc/nicpin.toml: line 1, column 1: unknown key `exlude`; expected one of defaults, rule, driver, only-gain, irqbalance; the policy before stays in force"
+        ]
     );
-    watching.told("(policy");
+    watching.ran("policy");
     machine.write(IRQ, "ff\n");
     watching.signal(Signal::SIGUSR1);
-    watching.told("(SIGUSR1): 1 setting changed");
+    assert_eq!(watching.ran("SIGUSR1")["changed"], 1);
     machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"1\"\n");
     watching.logged("nicpin.toml: the policy is in force");
     assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, second);
@@ -48,11 +52,12 @@ fn a_policy_is_taken_when_it_is_valid() {
     watching.end();
     // At the start there is none that could stay in force.
     machine.write("/etc/nicpin.toml", "exlude = 1\n");
-    let run = machine.nicpin(&["watch"]);
-    assert!(
-        run.code == 64 && run.stderr.contains("unknown key"),
-        "{}",
-        run.stderr
+    assert_data_eq!(
+        machine.fails(&["watch"], 64),
+        str![[r"
+nicpin: ROOT/etc/nicpin.toml: line 1, column 1: unknown key `exlude`; expected one of defaults, rule, driver, only-gain, irqbalance
+
+"]]
     );
 }
 
@@ -74,11 +79,11 @@ fn a_policy_behind_a_link_that_changes_is_followed() {
     machine.remove("/etc/nicpin.toml");
     symlink("data/nicpin.toml", machine.path("/etc/nicpin.toml")).unwrap();
     let watching = Watching::start(&machine, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     for (version, cpu) in [("v2", 6), ("v3", 7)] {
         lead(version, cpu);
         watching.logged("nicpin.toml: the policy is in force");
-        watching.told("(policy");
+        watching.ran("policy");
     }
     // In the directory that it leads to now.
     machine.write("/etc/v3/nicpin.toml", "[defaults]\nexclude = \"6\"\n");
@@ -107,9 +112,9 @@ fn a_policy_in_run_of_a_relative_root_is_followed() {
     write(5);
     let args = ["--config", "run/nicpin.toml"];
     let watching = Watching::start_with(&machine, Path::new("."), &args, &[]);
-    watching.told("as planned");
+    watching.ran("start");
     write(6);
-    watching.told("(policy");
+    watching.ran("policy");
     watching.end();
 }
 
@@ -118,11 +123,14 @@ fn a_policy_in_run_of_a_relative_root_is_followed() {
 fn a_policy_that_is_no_file_is_not_waited_for() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--guard", "--config", "/dev/null"]);
-    watching.told("as planned");
+    watching.ran("start");
     std::fs::write("/dev/null", "x").unwrap();
     // The first run since then is for what came after it.
     machine.write(IRQ, "ff\n");
-    let told = watching.told("): ");
-    assert!(told.contains("(affinity of IRQ 36"), "{told}");
+    let run = watching.ran("");
+    assert!(
+        text(&run, "event").starts_with("affinity of IRQ 36"),
+        "{run}"
+    );
     watching.end();
 }
