@@ -1,4 +1,4 @@
-//! CPUs of exclusive cpuset partitions: which they are, and what plans, pictures and captures make of them.
+//! CPUs that cgroup v2 gives to somebody alone: which they are, and what plans, pictures and captures make of them.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::Captured;
 use crate::support::host::{self, add, codes, mask, of, plan_with, set, vector};
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{self, Copy, document, expect, nicpin, note, text};
 use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::Root;
@@ -49,7 +49,7 @@ fn partitions_of_each_kernel() {
             "",
             1,
         ),
-        // The kernel leaves CPUs that a partition has given to one below it out of its effective CPUs.
+        // A partition that has given CPUs to one below it: the kernel leaves these out of its effective CPUs.
         (
             "6.1",
             &[
@@ -101,7 +101,7 @@ fn partitions_of_each_kernel() {
             "5",
             4,
         ),
-        // CPUs that can become exclusive, and are shared until then.
+        // CPUs that can become exclusive, and are everybody's until then.
         ("reserved", &[("a", "member", "0-7", Some("2-3"))], "", 2),
     ];
     for (name, cgroups, expected, parents) in cases {
@@ -141,26 +141,27 @@ fn a_plan_leaves_them_out_on_request_only() {
     );
     // Programs of others cannot run there.
     assert!(nic1.worker_cpus.is_empty(), "{}", nic1.worker_cpus);
-    // XPS says where each CPU sends: exclusive CPUs, too.
+    // XPS says where each CPU sends: it is of those CPUs, too.
     let mut sending = nic1.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref());
     assert!(sending.any(|cpus| cpus.contains(5)));
-    let explained = machine
-        .nicpin(&["plan", "--explain", "--avoid-exclusive"])
-        .words();
-    assert!(
-        explained.contains("CPUs 5-6 left out: in an exclusive cpuset partition"),
-        "{explained}"
-    );
+    let explained = ["plan", "--explain", "--avoid-exclusive", "nic1"];
+    expect("exclusive.txt", machine.nicpin(&explained).stdout);
 
+    // By the policy file, and applied.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = true\n");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
-    let run = machine.nicpin(&["run", "--dry-run", "nic1"]).words();
-    assert!(
-        run.contains("4,7")
-            && run.contains("CPUs 5-6 left out: isolated or nohz_full, or in an exclusive cpuset"),
-        "{run}"
+    let run = machine.nicpin(&["run", "--dry-run", "nic1"]);
+    assert_data_eq!(
+        run.stdout,
+        str![[r"
+node    1, for nic1
+CPUs    4,7 (interrupts go to more than half of them: CPUs 4,7; CPUs 5-6 left out: isolated or
+        nohz_full, or in an exclusive cpuset partition)
+memory  node 1 only
+
+"]]
     );
     machine.write("/etc/nicpin.toml", "");
     assert_eq!(machine.nicpin(&["check"]).code, 2);
@@ -168,38 +169,24 @@ fn a_plan_leaves_them_out_on_request_only() {
     // A vector there is as bad as on an isolated CPU.
     machine.write("/proc/irq/27/smp_affinity", "20\n");
     machine.write("/proc/irq/27/effective_affinity_list", "5\n");
-    let status = machine.nicpin(&["status", "--avoid-exclusive", "--all", "--seconds", "0"]);
-    assert!(
-        status
-            .words()
-            .contains("effective CPU 5 is in an exclusive cpuset partition"),
-        "{}",
-        status.stdout
-    );
-    let json = machine
-        .nicpin(&["status", "--avoid-exclusive", "--json"])
-        .stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let nic1 = json["interfaces"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["name"] == "nic1")
-        .unwrap();
+    let status = document(&machine, &["status", "--avoid-exclusive", "nic1"]);
+    let nic1 = &status["interfaces"][0];
     assert_eq!(nic1["state"], "isolated");
+    let mut vectors = nic1["vectors"].as_array().unwrap().iter();
+    let vector = vectors.find(|vector| vector["irq"] == 27).unwrap();
+    assert_eq!(vector["on_isolated"], true);
+    assert_data_eq!(
+        text(vector, "why"),
+        str!["effective CPU 5 is in an exclusive cpuset partition"]
+    );
 }
 
 #[test]
 fn nodes_and_pictures_show_them() {
     let machine = Copy::of("two-node");
     make(machine.dir(), &[("guest", "isolated", "5-6", Some("5-6"))]);
-    assert!(
-        machine
-            .nicpin(&["nodes"])
-            .stdout
-            .contains("\nCPUs 5-6 of node 1 are in exclusive cpuset partitions.\n")
-    );
-    let json = machine.nicpin(&["nodes", "--json"]).json();
+    expect("exclusive.nodes.txt", machine.nicpin(&["nodes"]).stdout);
+    let json = document(&machine, &["nodes"]);
     assert_eq!(
         (
             &json["nodes"][0]["exclusive"],
@@ -252,6 +239,7 @@ fn a_node_without_other_cpus_is_as_one_whose_cpus_are_isolated() {
         (Some(2), NodeSource::Nearest, &set("8-11"))
     );
     assert_eq!(codes(eth0), ["node-without-cpus"]);
+    // Everywhere, or by the policy's own words.
     host.topology.exclusive = set("0-11");
     assert_eq!(
         codes(of(&plan_with(&host, avoid, &[]), "eth0")),
@@ -282,7 +270,7 @@ fn control_vectors_leave_them() {
     assert_eq!((plan.score.on_isolated, plan.score_now.on_isolated), (0, 1));
 }
 
-/// The names of containers and users are nobody else's concern.
+/// Containers and users have names that are nobody else's concern.
 #[test]
 fn captures_have_them_without_the_names_of_cgroups() {
     let copy = Copy::of("two-node");
@@ -295,11 +283,12 @@ fn captures_have_them_without_the_names_of_cgroups() {
         ],
     );
     let captured = Captured::of(copy.dir());
-    assert!(
-        captured
-            .run
-            .stderr
-            .contains("cgroups are cgroup0001 to cgroup0003 in the capture")
+    assert_data_eq!(
+        &*captured.run.stderr,
+        str![[r"
+nicpin: cgroups are cgroup0001 to cgroup0003 in the capture
+
+"]]
     );
     let text = captured.text();
     assert!(
@@ -318,16 +307,15 @@ fn captures_have_them_without_the_names_of_cgroups() {
         .stdout
     };
     assert_eq!(plan(&captured.file()), plan(copy.dir()));
-    assert!(
-        nicpin(&["nodes", "--root", captured.file().to_str().unwrap()])
-            .stdout
-            .contains("\nCPUs 5-6 of node 1 are in exclusive")
-    );
-    let again = Captured::of(&captured.file());
+    let file = captured.file();
+    let nodes = nicpin(&["nodes", "--json", "--root", file.to_str().unwrap()]).json();
+    assert_eq!(nodes["nodes"][1]["exclusive"], "5-6");
+    let again = Captured::of(&file);
     assert_eq!(
-        (again.bytes(), again.run.stderr.contains("cgroup")),
-        (captured.bytes(), false)
+        (again.bytes(), again.run.stderr.as_str()),
+        (captured.bytes(), "")
     );
+    // With its identity, a machine keeps its names.
     assert!(
         Captured::with(copy.dir(), &["--identify"])
             .text()
@@ -335,7 +323,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
     );
 }
 
-/// Only a limited number is read, and a note says so.
+/// A limited number of cgroups is looked at, and that is said.
 #[test]
 fn endless_cgroups_do_not_stall_anything() {
     let machine = Copy::of("two-node");
@@ -343,18 +331,16 @@ fn endless_cgroups_do_not_stall_anything() {
         std::fs::create_dir_all(machine.path(&format!("{CGROUPS}/{number}"))).unwrap();
     }
     make(machine.dir(), &[("zz", "root", "1", None)]);
-    let run = machine.nicpin(&["plan", "--avoid-exclusive"]);
-    assert!(
-        run.code == 0 && run.stdout.contains("some were not checked"),
-        "{}",
-        run.stdout
+    let plan = document(&machine, &["plan", "--avoid-exclusive"]);
+    assert_data_eq!(
+        text(note(&plan, "cgroups-left-out"), "text"),
+        str![
+            "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
+        ]
     );
-    assert!(
-        !machine
-            .nicpin(&["plan"])
-            .stdout
-            .contains("some were not checked")
-    );
+    let plan = document(&machine, &["plan"]);
+    assert!(!run::codes(&plan).contains(&"cgroups-left-out"), "{plan}");
+    // One below the other.
     let deep = Copy::of("two-node");
     let path = vec!["a"; 40].join("/");
     for depth in 1..=40 {
@@ -370,19 +356,22 @@ fn endless_cgroups_do_not_stall_anything() {
 #[test]
 fn text_that_no_kernel_writes() {
     let copy = Copy::of("two-node");
-    for (file, text) in [
+    let said = [
         ("cpuset.cpus.effective", "x"),
         ("cpuset.cpus.exclusive.effective", "3-1"),
-    ] {
+    ]
+    .map(|(file, text)| {
         make(copy.dir(), &[("a", "root", "1", Some("1"))]);
         copy.put(&format!("{CGROUPS}/a/{file}"), text);
-        let run = copy.nicpin(&["plan", "--avoid-exclusive"]);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-        assert!(
-            run.stderr.contains(&format!("cgroup/a/{file}: ")),
-            "{}",
-            run.stderr
-        );
         assert_eq!(copy.nicpin(&["plan"]).code, 0);
-    }
+        copy.fails(&["plan", "--avoid-exclusive"], 1)
+    });
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: ROOT/sys/fs/cgroup/a/cpuset.cpus.effective: `x` is not a CPU list such as 0-3,8: `x` is not a CPU number
+nicpin: ROOT/sys/fs/cgroup/a/cpuset.cpus.exclusive.effective: `3-1` is not a CPU list such as 0-3,8: 3-1 runs downwards
+
+"]]
+    );
 }

@@ -1,8 +1,10 @@
 //! Functions that have no interface here: bound to another driver, for RDMA alone, or with it in another network namespace.
 
+use snapbox::{assert_data_eq, str};
+
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::Copy;
+use crate::support::run::{Copy, codes as codes_of, document, expect, note, text};
 use crate::support::tree::link;
 use nicpin::root::Root;
 
@@ -31,24 +33,12 @@ fn a_device_without_an_interface_names_its_driver() {
             &format!("../../../devices/pci0000:3a/{address}"),
         );
     }
-    for (selector, expected) in [
-        (
-            "pci:0000:3b:00.0",
-            "`pci:0000:3b:00.0` is a network card bound to vfio-pci",
-        ),
-        (
-            "pci:3b:00.1",
-            "ixgbe is bound to it, but has no interface or has it in another network namespace",
-        ),
-        ("pci:3b:00.2", "no driver is bound to it"),
-        ("pci:01:00.0", "no interface matches `pci:01:00.0`"),
-    ] {
-        let said = tree.refuses(selector);
-        assert!(said.contains(expected), "{selector}: {said}");
-    }
+    let selectors = ["0000:3b:00.0", "3b:00.1", "3b:00.2", "01:00.0"];
+    let said = selectors.map(|address| tree.refuses(&format!("pci:{address}")));
+    expect("functions.errors.txt", said.concat());
 }
 
-/// EFA: its completion vectors are planned when it is selected.
+/// Of EFA: its completion vectors are planned when it is selected.
 #[test]
 fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let names = ["efa-mgmnt@pci:0000:82:00.0", "efa-comp0@pci:0000:82:00.0"];
@@ -69,6 +59,7 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let plan = tree.plan(&["0000:82:00.0"]);
     let efa = of(&plan, "0000:82:00.0");
     assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
+    // It can be judged: its one vector is as good where it is.
     assert_eq!(tree.nicpin(&["check", "0000:82:00.0"]).code, 0);
 }
 
@@ -79,7 +70,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let interface = machine.path("/sys/class/net/nic1").canonicalize().unwrap();
     let device = interface.parent().unwrap().parent().unwrap();
     std::fs::write(device.join("class"), "0x020000\n").unwrap();
-    // The kernel does not report this while the interface is away.
+    // Nobody tells this of it while it is away.
     std::fs::write(interface.join("phys_port_name"), "p0\n").unwrap();
     let top = machine.path("/").canonicalize().unwrap();
     let below_sys = device
@@ -90,7 +81,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let address = device.file_name().unwrap().to_str().unwrap();
     let entry = format!("sys/bus/pci/devices/{address}");
     link(&top, &entry, &format!("../../../{below_sys}"));
-    // Its link modes are faster than its link.
+    // A port that carries more than its link does.
     std::fs::create_dir_all(machine.path("/nicpin/ethtool/nic1")).unwrap();
     machine.write(
         "/nicpin/ethtool/nic1/link-modes",
@@ -126,14 +117,12 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     };
     leave();
 
-    let run = machine.nicpin(&["plan"]);
-    assert!(run.stdout.contains(address), "{}", run.stdout);
-    assert!(
-        run.stdout
-            .contains("its interface is in another network namespace"),
-        "{}",
-        run.stdout
-    );
+    // Nothing of it has changed but that its queues are out of reach.
+    let has_note = |code: &str| {
+        let plan = document(&machine, &["plan", address]);
+        codes_of(&plan["interfaces"][0]).contains(&code)
+    };
+    assert!(has_note("elsewhere"));
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(load(), load_here);
     for selector in [address, &format!("pci:{address}"), "driver:igb"] {
@@ -148,7 +137,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["interfaces"][0]["queues"], nic1.rx_queues.len());
 
-    // Its owner moves a vector on the node: no difference while the function is not selected.
+    // Its owner moves a vector on its node, which is nobody else's business while it is not selected.
     machine.write(&file, "80\n");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(machine.nicpin(&["check", "--exact"]).code, 0);
@@ -156,14 +145,17 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
     assert_eq!(machine.read(&file), "80\n");
 
-    // Another program moves it off the node.
+    // Somebody moves it off the node.
     machine.write(&file, "8000\n");
     let effective = format!("/proc/irq/{irq}/effective_affinity_list");
     let on = machine.read(&effective);
     machine.write(&effective, "15\n");
-    let run = machine.nicpin(&["check"]);
-    let row = format!("{address}  remote");
-    assert!(run.code == 2 && run.stdout.contains(&row), "{}", run.stdout);
+    let run = machine.nicpin(&["check", "--json"]);
+    let worst = &run.json()["interfaces"][0];
+    assert_eq!(
+        (run.code, [&worst["name"], &worst["state"]]),
+        (2, [&address.into(), &"remote".into()])
+    );
     assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
     let again = u32::from_str_radix(machine.read(&file).trim(), 16).unwrap();
     assert!(again & 0xf0 == again, "{again:x}: CPUs of its node");
@@ -174,13 +166,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     machine.write(&file, &planned);
     // Nothing shows that it has an interface.
     std::fs::remove_dir(interface.parent().unwrap()).unwrap();
-    let run = machine.nicpin(&["plan"]);
-    assert!(
-        run.stdout
-            .contains(&format!("{address}: no interface here")),
-        "{}",
-        run.stdout
-    );
+    assert!(has_note("no-interface"));
     let plan = machine.nicpin(&["plan", "--json"]).json();
     let of = plan["interfaces"]
         .as_array()
@@ -199,14 +185,15 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     );
     std::fs::create_dir(interface.parent().unwrap()).unwrap();
 
+    // It comes back, and is known by its name again.
     come_back();
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write(&file, "8000\n");
-    let moved = machine.nicpin(&["check"]).stdout;
-    assert!(moved.contains("changed since apply"), "{moved}");
+    let moved = machine.nicpin(&["check", "--json"]).json();
+    assert_eq!(moved["differs"][0]["reason"], "moved-by-other");
     machine.write(&file, &planned);
 
-    // The first affinity is restored while it is away, although it was applied again under its address.
+    // Its IRQs get their original affinity while it is away, although it was applied again under its address.
     leave();
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts()[&file], before[&file]);
@@ -232,19 +219,21 @@ fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() 
     link(&top, &driver, "../../../../bus/pci/drivers/virtio-pci");
     std::fs::remove_file(machine.path("/sys/class/net/nic0")).unwrap();
     std::fs::remove_dir_all(&interface).unwrap();
-    let plan = || {
-        machine
-            .nicpin(&["plan", address])
-            .stdout
-            .replace("\n      ", " ")
+    let said = |code: &str| {
+        let plan = document(&machine, &["plan", address]);
+        text(note(&plan["interfaces"][0], code), "text").to_owned()
     };
-    let text = plan();
-    let elsewhere = format!("{address}: its interface is in another network namespace");
-    assert!(text.contains(&elsewhere), "{text}");
+    assert_data_eq!(
+        said("elsewhere"),
+        str![
+            "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
+        ]
+    );
     std::fs::remove_dir(net).unwrap();
-    let text = plan();
-    assert!(
-        text.contains(&format!("{address}: no interface here")),
-        "{text}"
+    assert_data_eq!(
+        said("no-interface"),
+        str![
+            "no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces"
+        ]
     );
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
-use crate::support::run::Copy;
+use crate::support::run::{Copy, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Source};
@@ -78,12 +79,7 @@ fn affinity(machine: &Copy, pid: u32) -> CpuSet {
 #[test]
 fn each_thread_is_set_beside_its_queue_and_restored() {
     let machine = eth2();
-    let plan = machine.nicpin(&["plan", "eth2"]);
-    assert!(
-        plan.stdout.contains("\n  thread 0-7 ") && plan.stdout.contains(" -> CPUs 80-87 "),
-        "{}",
-        plan.stdout
-    );
+    expect("napi-threads.txt", machine.nicpin(&["plan", "eth2"]).stdout);
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 2);
     let apply = machine.nicpin(&["apply", "eth2"]);
     assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
@@ -119,11 +115,34 @@ fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
     for at in 0..8 {
         assert_eq!(affinity(&machine, 907 - at), CpuSet::single(87 - at));
     }
-    let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
-    let words: Vec<&str> = explain.split_whitespace().collect();
-    let words = words.join(" ");
-    assert!(words.contains("thread 7 process 907 CPU 87 "), "{words}");
-    assert!(words.contains("by netlink"), "{words}");
+    let thread = planned_thread(&machine, 907);
+    assert_eq!(
+        ["queue", "cpus", "source"].map(|key| &thread[key]),
+        [&json!(7), &json!("87"), &json!("netlink")]
+    );
+    assert_data_eq!(
+        explained(&machine, 907),
+        str![
+            "thread 7 process 907 CPU 87 free sibling of the CPU that its queue interrupts, by netlink"
+        ]
+    );
+}
+
+/// The plan for a thread of eth2.
+fn planned_thread(machine: &Copy, pid: u32) -> Value {
+    let plan = document(machine, &["plan", "eth2"]);
+    let mut threads = plan["interfaces"][0]["threads"].as_array().unwrap().iter();
+    threads.find(|thread| thread["pid"] == pid).unwrap().clone()
+}
+
+/// What `plan --explain` says of it.
+fn explained(machine: &Copy, pid: u32) -> String {
+    let explained = document(machine, &["plan", "--explain", "eth2"]);
+    let lines = explained["explanation"]["eth2"].as_array().unwrap();
+    let named = format!("process {pid} ");
+    let mut lines = lines.iter().filter_map(Value::as_str);
+    let line = lines.find(|line| line.contains(&named));
+    line.unwrap_or_else(|| panic!("{explained}")).to_owned()
 }
 
 /// Like the threads of virtio's transmit queues, which have no number.
@@ -143,10 +162,12 @@ fn a_thread_of_an_unknown_queue_stays_with_the_others() {
         (affinity(&machine, 901), affinity(&machine, 902)),
         (set("16-23"), set("16-23"))
     );
-    let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
-    assert!(
-        explain.contains("process 901") && explain.contains("unknown queue"),
-        "{explain}"
+    assert_eq!(planned_thread(&machine, 901)["queue"], Value::Null);
+    assert_data_eq!(
+        explained(&machine, 901),
+        str![
+            "thread process 901 CPUs 16-23 its queue could not be determined: the CPUs that the interface's queues interrupt, unknown queue"
+        ]
     );
 }
 
@@ -157,11 +178,18 @@ fn kept_threads_stay_and_are_reported() {
     let apply = machine.nicpin(&["apply", "--napi-threads", "keep", "eth2"]);
     assert_eq!(apply.code, 0, "{}", apply.stderr);
     assert_eq!(affinity(&machine, 900), before);
-    let status = machine
-        .nicpin(&["status", "--napi-threads", "keep", "eth2"])
-        .stdout;
-    assert!(status.contains("kernel threads (pids 900, 901"), "{status}");
-    assert!(status.contains("Fix: taskset -pc CPU 900"), "{status}");
+    let status = document(&machine, &["status", "--napi-threads", "keep", "eth2"]);
+    let kept = note(&status["interfaces"][0], "threaded-napi");
+    let pids: Vec<u32> = (900..908).collect();
+    assert_eq!(kept["pids"], json!(pids));
+    let words = [text(kept, "text"), text(kept, "fix")].join("\n");
+    assert_data_eq!(
+        words,
+        str![[r"
+threaded NAPI: packets are processed by kernel threads (pids 900, 901, 902, 903, 904, 905, 906, 907) that the plan does not pin
+taskset -pc CPU 900
+"]]
+    );
 }
 
 /// Process ids differ from boot to boot, and from one `threaded` to the next.
@@ -180,13 +208,11 @@ fn settings_are_found_again_under_other_process_ids() {
     let threads: Vec<(u32, u32)> = (0..8).map(|at| (2000 + at, 9000 + at)).collect();
     add_threads(&machine, "eth2", &threads, ALL_128);
     assert_eq!(hash(&machine), first);
-    let check = machine.nicpin(&["check", "-v", "eth2"]);
+    let check = machine.nicpin(&["check", "--json", "eth2"]);
+    let differs = check.json()["differs"].take();
+    let mut paths = differs.as_array().unwrap().iter().map(|of| &of["path"]);
     assert_eq!(check.code, 2);
-    assert!(
-        check.stdout.contains("affinity of thread 2000"),
-        "{}",
-        check.stdout
-    );
+    assert!(paths.any(|path| path == "/proc/2000"), "{differs}");
     let file = machine.path("/plan.json");
     let applied = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
     assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
@@ -207,16 +233,32 @@ fn a_change_by_another_hand_is_named() {
         .find(|thread| thread["pid"] == 904)
         .unwrap()["affinity"] = json!("f");
     machine.write(path, &json!(threads).to_string());
-    let check = machine.nicpin(&["check", "-v", "eth2"]);
-    assert_eq!(check.code, 2);
-    for part in ["affinity of thread 904", "0-3 -> 83", "changed since apply"] {
-        assert!(check.stdout.contains(part), "{part}: {}", check.stdout);
-    }
-    let status = machine.nicpin(&["status", "-v", "eth2"]).stdout;
-    assert!(
-        status.contains("drifted") && status.contains("process 904"),
-        "{status}"
+    let check = machine.nicpin(&["check", "--json", "eth2"]);
+    let differs = check.json()["differs"].take();
+    assert_eq!(
+        (
+            check.code,
+            ["kind", "path", "reason"].map(|key| &differs[0][key])
+        ),
+        (
+            2,
+            [
+                &json!("napi_thread"),
+                &json!("/proc/904"),
+                &json!("moved-by-other")
+            ]
+        )
     );
+    let status = document(&machine, &["status", "eth2"])["interfaces"][0].take();
+    assert_eq!(status["state"], "drifted");
+    let mut threads = status["threads"].as_array().unwrap().iter();
+    let thread = threads.find(|thread| thread["pid"] == 904).unwrap();
+    assert_eq!(
+        ["planned", "affinity", "state"].map(|key| &thread[key]),
+        ["83", "0-3", "differs"]
+    );
+    let check = machine.nicpin(&["check", "-v", "eth2"]);
+    expect("napi-threads.check.txt", check.stdout);
 }
 
 #[test]
@@ -238,10 +280,11 @@ fn without_threads_nothing_is_said() {
         assert!(!text.contains("\"threads\""), "{text}");
     }
     std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
-    let plan = machine.nicpin(&["plan", "eth2"]).stdout;
-    assert!(
-        plan.contains("processed by kernel threads that the plan does not pin"),
-        "{plan}"
+    let plan = document(&machine, &["plan", "eth2"]);
+    let of_threads = note(&plan["interfaces"][0], "threaded-napi");
+    assert_data_eq!(
+        text(of_threads, "text"),
+        str!["threaded NAPI: packets are processed by kernel threads that the plan does not pin"]
     );
 }
 

@@ -1,9 +1,11 @@
-//! Interrupts near a program: CPU lists, processes and units, and a program that ends or moves. `watching.rs` has the
-//! watcher. The machine is fixtures/x460: two L3 domains a node, siblings with adjacent numbers.
+//! Interrupts near a program: CPU lists, processes and units, what becomes of them when the program ends or moves, and
+//! where they cannot be. `watching.rs` has the watcher. The machine: two L3 domains a node, siblings with adjacent
+//! numbers (fixtures/x460).
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
-use crate::support::run::Copy;
+use crate::support::run::{Copy, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 
 const UNIT: &str = "/sys/fs/cgroup/system.slice/app.slice/web.service";
@@ -59,7 +61,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     for (near, expected) in [
         ("0", "2-7"),
         ("1,8-9", "2-7,10-15"),
-        // The other thread of each core is taken: no core is left, CPUs are.
+        // One thread of a core that has the only other one: no core is left, a CPU is.
         ("0,2,4,6", "1,3,5,7"),
         ("0-7", "0-7"),
         ("0-15", "0-15"),
@@ -69,7 +71,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ("unit:web.service", "12-15"),
         ("unit:app.slice", "12-15"),
         ("unit:other", "0-15"),
-        // The program is on another node: no effect here.
+        // Another node's: the wish is none here, and one there.
         ("16-17", "0-15"),
     ] {
         assert_eq!(candidates_near(&machine, near), expected, "{near}");
@@ -79,51 +81,49 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     assert_eq!(near["program"], "unit:web.service");
     assert_eq!(near["cpus"], "8,10-11");
     assert_eq!(candidates(&plan, "eth2"), "16-31");
-    let text = machine.nicpin(&["plan", "--near", "unit:web"]).words();
-    assert!(
-        text.contains("eth0, eth1: near unit:web.service, which may use CPUs 8,10-11"),
-        "{text}"
-    );
-    assert!(
-        text.contains(
-            "eth4 and 3 others: not near unit:web.service, which may use CPUs 8,10-11: no candidate CPU shares a cache with these"
-        ),
-        "{text}"
-    );
+    let found = plan["interfaces"].as_array().unwrap().iter();
+    let found: Vec<_> = found
+        .map(|interface| note(interface, "near")["found"].clone())
+        .collect();
+    let [there, nowhere] = ["there", "nowhere"].map(|found| json!(found));
+    assert_eq!(found[..2], [there.clone(), there]);
+    assert_eq!(found[4..], vec![nowhere; 4]);
+    let screen = machine.nicpin(&["plan", "--near", "unit:web"]).stdout;
+    expect("near.txt", screen);
+    // With the other limits.
     let two = planned(&machine, &["--near", "0", "--irq-cores", "2"]);
     assert_eq!(candidates(&two, "eth0"), "2-5");
     let all = planned(&machine, &["--near", "0", "--scope", "all"]);
     assert_eq!(candidates(&all, "eth7"), "2-7");
-    let none = machine.nicpin(&["plan", "--near", "0-15", "eth0"]).words();
-    assert!(none.contains("the plan is the same without"), "{none}");
+    let none = planned(&machine, &["--near", "0-15", "eth0"]);
+    let none = note(&none["interfaces"][0], "near");
+    assert_eq!(none["found"], "everywhere");
+    assert_data_eq!(
+        text(none, "text"),
+        str!["near CPUs 0-15: these leave out no candidate CPU, so the plan is the same without"]
+    );
 }
 
 #[test]
 fn what_cannot_be_met_is_refused() {
     let machine = Copy::of("x460");
-    for (args, expected) in [
-        (
-            &["plan", "--near", "pid:77"][..],
-            "--near: pid:77 does not exist",
-        ),
-        (
-            &["plan", "eth7", "--near", "0-3"],
-            "--near: not near CPUs 0-3",
-        ),
-        (&["plan", "--near", "64"], "no CPU above 63"),
-        (
-            &["plan", "--near", "0", "--scope", "0-7"],
-            "--near has no effect beside --scope 0-7",
-        ),
-        (&["plan", "--near", "unit:a/b"], "unit:a/b"),
-        (&["plan", "--near", "unit:"], "unit:"),
-        (&["plan", "--near", "pid:0"], "pid:0"),
-        (&["apply", "--near", "pid:x"], "pid:x"),
-    ] {
-        let run = machine.nicpin(args);
-        assert_eq!(run.code, 64, "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
-    }
+    let said = [
+        &["--near", "pid:77"][..],
+        &["eth7", "--near", "0-3"],
+        &["--near", "64"],
+        &["--near", "0", "--scope", "0-7"],
+        &["--near", "unit:a/b"],
+        &["--near", "unit:"],
+        &["--near", "pid:0"],
+        &["--near", "pid:x"],
+    ]
+    .map(|args| {
+        let run = machine.nicpin(&[&["plan"], args].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (64, ""), "{args:?}");
+        run.stderr
+    });
+    expect("near.errors.txt", said.concat());
+    // By a rule, only its interfaces are unknown.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write(
         "/etc/nicpin.toml",
@@ -144,9 +144,16 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let machine = Copy::of("x460");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
-    let early = machine.nicpin(&["apply"]);
-    assert_eq!(early.code, 0, "{}", early.stderr);
-    assert!(early.words().contains("unit:web.service does not run"));
+    // Not yet running: a note, and nothing else.
+    let early = document(&machine, &["apply"]);
+    let early = note(&early, "near");
+    assert_eq!(early["found"], "not-running");
+    assert_data_eq!(
+        text(early, "text"),
+        str![
+            "unit:web.service does not run, or its processes are hidden from this user: planned without it"
+        ]
+    );
     unit(&machine, ["8", "10-11"]);
     assert_eq!(machine.nicpin(&["check"]).code, 2);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -158,26 +165,33 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let near = CpuSet::parse_list("12-15").unwrap();
     assert!(affinity(177).is_subset(&near), "{}", affinity(177));
 
-    // The unit runs elsewhere now: the plan is another one, the machine is as it was planned.
+    // It runs elsewhere now: the plan is another one, the machine is as it was planned.
     unit(&machine, ["0", "1"]);
     let check = machine.nicpin(&["check"]);
     assert_eq!(check.code, 0, "{}", check.stdout);
-    let status = machine.nicpin(&["status", "--seconds", "0"]).words();
-    assert!(status.contains("now it may use CPUs 0-1"), "{status}");
+    let status = document(&machine, &["status", "eth0"]);
+    let moved = note(&status["interfaces"][0], "near");
+    assert_eq!(moved["now"], "0-1");
+    assert_data_eq!(
+        text(moved, "text"),
+        str!["near unit:web.service, which may use CPUs 8,10-11; now it may use CPUs 0-1"]
+    );
     assert_eq!(
         candidates(&planned(&machine, &[]), "eth0"),
         "2-7",
         "a plan is of now"
     );
-    // The unit has ended: check and apply use the CPUs of the last apply.
+    // It has ended: as at the last apply, also for apply.
     ended(&machine);
     assert_eq!(candidates(&planned(&machine, &[]), "eth0"), "12-15");
-    let again = machine.nicpin(&["apply"]);
-    assert_eq!(again.code, 0);
-    assert!(
-        again.words().contains("it does not run now"),
-        "{}",
-        again.stdout
+    let again = document(&machine, &["apply"]);
+    let ended = note(&again, "near");
+    assert_eq!(ended["now"], Value::Null);
+    assert_data_eq!(
+        text(ended, "text"),
+        str![
+            "near unit:web.service, which may use CPUs 8,10-11; it does not run now, these are those of an earlier apply"
+        ]
     );
     assert!(affinity(177).is_subset(&near), "{}", affinity(177));
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -189,11 +203,11 @@ fn a_status_that_cannot_be_read_is_no_program_without_cpus() {
     let machine = Copy::of("x460");
     process(&machine, 55, &["4", "5"]);
     machine.write("/proc/55/task/56/status", "Name:\tweb\n");
-    let run = machine.nicpin(&["plan", "--near", "pid:55"]);
-    assert_eq!(run.code, 1, "{}", run.stdout);
-    assert!(
-        run.stderr.contains("/proc/55/task/56/status"),
-        "{}",
-        run.stderr
+    assert_data_eq!(
+        machine.fails(&["plan", "--near", "pid:55"], 1),
+        str![[r"
+nicpin: ROOT/proc/55/task/56/status: has no Cpus_allowed_list
+
+"]]
     );
 }

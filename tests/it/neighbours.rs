@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use serde_json::json;
+use snapbox::{assert_data_eq, str};
+
 use crate::support::captured::Captured;
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{Copy, codes, document, nicpin, note as note_of, text};
 use crate::support::tree::{link, put};
 use nicpin::machine::NeighbourKind;
 
@@ -170,7 +173,8 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
         .unwrap()
         .to_owned();
     let above = below.parent().unwrap().to_owned();
-    // Now; the device's and the port's maximum; what the note says.
+    let mut said = String::new();
+    // Now; the device's and the port's maximum; MT/s and lanes of both in the note.
     let full = ("16.0 GT/s PCIe", "16");
     for (now, device, port, note) in [
         (full, full, full, None),
@@ -178,19 +182,19 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
             ("8.0 GT/s PCIe", "16"),
             full,
             full,
-            Some("8.0 GT/s x16, but the device and its slot support 16.0 GT/s x16: 50%"),
+            Some([[8000, 16], [16000, 16]]),
         ),
         (
             ("16.0 GT/s PCIe", "8"),
             full,
             full,
-            Some("16.0 GT/s x8, but the device and its slot support 16.0 GT/s x16: 50%"),
+            Some([[16000, 8], [16000, 16]]),
         ),
         (
             ("2.5 GT/s", "1"),
             ("5 GT/s", "4"),
             full,
-            Some("2.5 GT/s x1, but the device and its slot support 5.0 GT/s x4: 12%"),
+            Some([[2500, 1], [5000, 4]]),
         ),
         // The slot has no more, or the device.
         (("16.0 GT/s PCIe", "8"), full, ("16.0 GT/s PCIe", "8"), None),
@@ -200,7 +204,7 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
             ("8.0 GT/s PCIe", "4"),
             full,
             ("8.0 GT/s PCIe", "8"),
-            Some("8.0 GT/s x4, but the device and its slot support 8.0 GT/s x8: 50%"),
+            Some([[8000, 4], [8000, 8]]),
         ),
         // What virtual machines and devices that sleep report.
         (("Unknown", "0"), full, full, None),
@@ -225,38 +229,36 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
                 width,
             );
         }
-        let shown = machine.nicpin(&["plan", "eth2"]).words();
-        assert_eq!(
-            shown.contains("the PCIe link runs at"),
-            note.is_some(),
-            "{now:?} {shown}"
-        );
-        if let Some(note) = note {
-            assert!(
-                shown.contains(&format!(
-                    "the PCIe link runs at {note} of the possible bandwidth"
-                )),
-                "{shown}"
-            );
-            assert!(
-                machine
-                    .nicpin(&["status", "eth2"])
-                    .words()
-                    .contains("the PCIe link runs at")
-            );
+        let has_note = |command: &str| {
+            let told = document(&machine, &[command, "eth2"]);
+            codes(&told["interfaces"][0]).contains(&"link-below")
+        };
+        let is_below = note.is_some();
+        assert_eq!(["plan", "status"].map(has_note), [is_below; 2], "{now:?}");
+        if let Some(links) = note {
+            let plan = document(&machine, &["plan", "eth2"]);
+            let told = note_of(&plan["interfaces"][0], "link-below");
+            let of = |key: &str| ["mtps", "lanes"].map(|part| told[key][part].clone());
+            assert_eq!(json!([of("now"), of("possible")]), json!(links));
+            said += &format!("{}\n", text(told, "text"));
             // A virtual function has no link of its own.
             link(
                 &top,
                 &format!("/{}/physfn", below.display()),
                 "../0000:00:00.0",
             );
-            assert!(
-                !machine
-                    .nicpin(&["plan", "eth2"])
-                    .words()
-                    .contains("the PCIe link runs at")
-            );
+            assert!(!has_note("plan"));
             std::fs::remove_file(top.join(below.join("physfn"))).unwrap();
         }
     }
+    assert_data_eq!(
+        said,
+        str![[r"
+the PCIe link runs at 8.0 GT/s x16, but the device and its slot support 16.0 GT/s x16: 50% of the possible bandwidth
+the PCIe link runs at 16.0 GT/s x8, but the device and its slot support 16.0 GT/s x16: 50% of the possible bandwidth
+the PCIe link runs at 2.5 GT/s x1, but the device and its slot support 5.0 GT/s x4: 12% of the possible bandwidth
+the PCIe link runs at 8.0 GT/s x4, but the device and its slot support 8.0 GT/s x8: 50% of the possible bandwidth
+
+"]]
+    );
 }

@@ -1,8 +1,10 @@
 //! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test it -- plans::`
 //! rewrites the expected plans; read the difference before you commit it.
 
+use serde_json::{Value, json};
+
 use crate::support::machine::{MachineSpec, Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, codes, document, expect, fixture, nicpin};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -61,14 +63,9 @@ fn x460_in_groups_gives_the_masks_of_the_study() {
 
 #[test]
 fn masks_are_shown_on_request() {
-    let root = fixture("two-socket-mlx4");
-    let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--masks", "eth2"]);
-    assert!(
-        run.stdout
-            .contains("\n/proc/irq/71/smp_affinity                 fff -> 040\n"),
-        "{}",
-        run.stdout
-    );
+    let machine = Copy::of("two-socket-mlx4");
+    let plan = machine.nicpin(&["plan", "--masks", "eth2"]);
+    expect("masks.txt", plan.stdout);
 }
 
 /// The kernel allows the name `nic0;reboot`; the plan as a script, and a command to paste, must quote it.
@@ -116,31 +113,24 @@ fn a_name_that_no_kernel_allows_is_no_line_of_a_script() {
 
 #[test]
 fn flow_steering_is_explained() {
-    let root = fixture("dl980");
-    let root = root.to_str().unwrap();
-    let run = nicpin(&[
-        "plan",
-        "--root",
-        root,
-        "--rfs",
-        "32768",
-        "--explain",
-        "eth0",
-    ]);
-    let words: Vec<&str> = run.stdout.split_whitespace().collect();
-    assert!(
-        words
-            .join(" ")
-            .contains(" RFS rx 0-15 512 flows each; its share of the flow table "),
-        "{}",
-        run.stdout
-    );
-    assert!(
-        run.stdout
-            .contains("rps_sock_flow_entries: 0 -> 32768 (one flow table for all interfaces).")
-    );
-    let run = nicpin(&["plan", "--root", root, "--explain", "eth0"]);
-    assert!(!run.stdout.contains("RFS"), "{}", run.stdout);
+    let machine = Copy::of("dl980");
+    let explained = ["plan", "--rfs", "32768", "--explain", "eth0"];
+    expect("flow-steering.txt", machine.nicpin(&explained).stdout);
+    let flows = |args: &[&str]| {
+        let plan = document(&machine, &[&["plan", "eth0"], args].concat());
+        let table = "/proc/sys/net/core/rps_sock_flow_entries";
+        let mut writes = plan["writes"].as_array().unwrap().iter();
+        let table = writes.find(|write| write["path"] == table);
+        let queues = plan["interfaces"][0]["rx_queues"].as_array().unwrap();
+        let counts = queues.iter().map(|queue| queue["rps_flow_cnt"].clone());
+        (
+            table.map(|write| write["value"].clone()),
+            counts.collect::<Vec<_>>(),
+        )
+    };
+    let on = (Some(json!("32768")), vec![json!(512); 16]);
+    assert_eq!(flows(&["--rfs", "32768"]), on);
+    assert_eq!(flows(&[]), (None, vec![Value::Null; 16]));
 }
 
 /// Interfaces that are not selected take part in the placement; the settings of their queues are not read.
@@ -163,32 +153,21 @@ fn workers_have_memory_where_a_node_has_memory() {
         "/sys/devices/system/node/node1/meminfo",
         "Node 1 MemTotal:       0 kB\n",
     );
-    let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);
-    assert!(run.stdout.contains("--membind=0"), "{}", run.stdout);
-    // A drop-in clears the list before it sets it, and kubelet keeps what works for the network.
-    let unit = "  systemd     [Service]\n              CPUAffinity=\n              CPUAffinity=6-7\n              \
-                NUMAPolicy=bind\n              NUMAMask=0\n";
-    assert!(run.stdout.contains(unit), "{}", run.stdout);
-    let reserved = "kubelet       reservedSystemCPUs: \"1-2,4-5\"\n";
-    assert!(run.stdout.ends_with(reserved), "{}", run.stdout);
-    let run = machine.nicpin(&[
-        "plan",
-        "--workers",
-        "--irq-cores",
-        "2",
-        "--rps",
-        "6",
-        "nic1",
-    ]);
-    assert!(
-        run.stdout.contains("  workers     7  mask 0x80\n"),
-        "{}",
-        run.stdout
-    );
-    // Every core takes a queue.
-    let run = machine.nicpin(&["plan", "--workers", "nic1"]);
-    let advice = "  workers     none\n              try: --irq-cores 2\n";
-    assert!(run.stdout.contains(advice), "{}", run.stdout);
+    // A drop-in clears the list before it sets it, and kubelet keeps what works for the network. In the last every core
+    // takes a queue.
+    let mut screens = String::new();
+    for (options, workers) in [
+        (&["--irq-cores", "2"][..], "6-7"),
+        (&["--irq-cores", "2", "--rps", "6"], "7"),
+        (&[], ""),
+    ] {
+        let args = [&["plan", "nic1"], options].concat();
+        let plan = document(&machine, &args);
+        assert_eq!(plan["interfaces"][0]["worker_cpus"], workers);
+        screens += &machine.nicpin(&[&args[..], &["--workers"]].concat()).stdout;
+        screens += "\n";
+    }
+    expect("workers.txt", screens);
 }
 
 /// Memory is bound to both nodes that are equally near to the one of the device.
@@ -201,13 +180,7 @@ fn workers_on_several_nodes_have_the_memory_of_each() {
     machine.cards.push(nic);
     let tree = Copy::build(&machine);
     let workers = tree.nicpin(&["plan", "--workers", "eth0"]).stdout;
-    for line in [
-        "eth0  node 0-1\n",
-        " --membind=0-1 COMMAND\n",
-        " NUMAMask=0-1\n",
-    ] {
-        assert!(workers.contains(line), "{workers}");
-    }
+    expect("workers-on-several-nodes.txt", workers);
 }
 
 /// Two traffic classes send on two queues of each channel, and keep no other channel's vector in use.
@@ -244,39 +217,31 @@ fn queues_that_are_not_in_use_are_said_so() {
     let names = names.each_ref().map(String::as_str);
     let nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
     let tree = Copy::build(&two_nodes([nic]));
-    let plan = tree.nicpin(&["plan", "eth0"]).stdout;
-    let rows: Vec<_> = plan
-        .lines()
-        .filter(|line| line.starts_with("  queues"))
-        .collect();
-    let [used, idle] = rows[..] else {
-        panic!("{plan}")
-    };
-    assert!(
-        used.contains("0-1 ") && used.ends_with("one per core"),
-        "{plan}"
-    );
-    assert!(
-        idle.contains("2-3 ") && idle.ends_with("not in use"),
-        "{plan}"
-    );
+    let plan = document(&tree, &["plan", "eth0"]);
+    let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().iter();
+    let is_idle: Vec<_> = vectors.map(|vector| vector["idle"].clone()).collect();
+    assert_eq!(is_idle, [false, false, true, true]);
+    expect("idle-queues.txt", tree.nicpin(&["plan", "eth0"]).stdout);
 }
 
 /// What is suggested where no worker is left leaves some.
 #[test]
 fn advice_on_workers_leads_to_workers() {
     let machine = Copy::of("dl980");
-    let run = machine.nicpin(&["plan", "--workers", "eth0"]);
-    let advice = run.stdout.split_once("none\n              try: ");
-    let advice = advice.and_then(|(_, advice)| advice.lines().next());
-    let args: Vec<&str> = advice.unwrap().split(' ').collect();
-    let followed = machine.nicpin(&[&["plan", "--workers", "eth0"], &args[..]].concat());
-    assert!(
-        followed.code == 0 && !followed.stdout.contains("none"),
-        "{}{}",
-        run.stdout,
-        followed.stdout
-    );
+    let workers = |args: &[&str]| {
+        let plan = document(&machine, &[&["plan", "eth0"], args].concat());
+        plan["interfaces"][0]["worker_cpus"] != ""
+    };
+    let advice = advice_on_workers(&machine).unwrap();
+    let args: Vec<&str> = advice.split(' ').collect();
+    assert_eq!([workers(&[]), workers(&args)], [false, true], "{advice}");
+}
+
+/// What the screen advises where no worker is left; no document has it.
+fn advice_on_workers(machine: &Copy) -> Option<String> {
+    let screen = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
+    let advice = screen.split_once("              try: ");
+    advice.map(|(_, advice)| advice.lines().next().unwrap().to_owned())
 }
 
 /// Fewer cores or queues are no advice where the kernel spreads the IRQs by itself.
@@ -284,11 +249,10 @@ fn advice_on_workers_leads_to_workers() {
 fn no_advice_on_cores_where_no_irq_can_be_moved() {
     let machine = Copy::of("dl980");
     let told = || {
-        let workers = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
-        let plan = machine.nicpin(&["plan", "eth0", "--irq-cores", "3"]).stdout;
+        let plan = document(&machine, &["plan", "eth0", "--irq-cores", "3"]);
         [
-            workers.contains("try: --irq-cores 4"),
-            plan.contains("16 queues for 3 cores"),
+            advice_on_workers(&machine).is_some(),
+            codes(&plan["interfaces"][0]).contains(&"queues-exceed-cores"),
         ]
     };
     assert_eq!(told(), [true; 2]);

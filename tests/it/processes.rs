@@ -1,13 +1,14 @@
-//! Processes of other tools are found without looking at all processes; only root's count, and one that ends, or may
-//! not be looked at, ends no command.
+//! Processes of other tools: they are found without looking at all processes, only root's count, and one that ends, or
+//! that may not be looked at, ends no command.
 
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
 use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
+use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, good, nicpin};
+use crate::support::run::{Copy, codes, document, good, nicpin, note, text};
 use crate::support::tree::put;
 use nicpin::machine::{Machine, OtherTools};
 use nicpin::read::ReadOptions;
@@ -17,6 +18,7 @@ use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 const SERVICE: &str = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs";
 const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 
+/// A process of a user with this id.
 fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
     let top = machine.path("/");
     let stat = format!(
@@ -48,6 +50,7 @@ fn read(root: &Root) -> Machine {
     nicpin::read::machine(root, ReadOptions::default()).unwrap()
 }
 
+/// The files that were read of a machine, with an answer for each.
 fn accesses(
     machine: &Copy,
     answer: impl Fn(&str) -> Option<i32> + 'static,
@@ -77,6 +80,7 @@ fn the_number_of_processes_changes_nothing() {
     let (many, read_of_many) = accesses(&machine, |_| None);
     assert_eq!((few, read_of_few), (many.clone(), read_of_many));
     assert_eq!(many.irqbalance.unwrap().pid, 812);
+    // Nothing leads to any of them.
     machine.remove(SOCKET);
     let (none, read) = accesses(&machine, |_| None);
     assert_eq!((none.irqbalance, none.irqbalance_hidden), (None, None));
@@ -112,7 +116,7 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
         machine.put(&path, &text);
         assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 812, "{path}");
         let archive = machine.path("/machine.tar.gz");
-        // Without `-q` it says that it renames the cgroups of a service.
+        // Quietly: otherwise it says that it renames the cgroups of a service.
         good(
             &machine,
             &["capture", "-q", "-o", archive.to_str().unwrap()],
@@ -123,7 +127,7 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
     }
 }
 
-/// An unreadable trace is no evidence that irqbalance does not run.
+/// What cannot be read is no evidence that irqbalance does not run.
 #[test]
 fn a_trace_that_cannot_be_read_is_not_absent() {
     for path in ["/run/irqbalance", "/run/irqbalance.pid", SERVICE] {
@@ -134,11 +138,12 @@ fn a_trace_that_cannot_be_read_is_not_absent() {
         std::os::unix::fs::symlink(file.file_name().unwrap(), &file).unwrap();
         let hidden = tools(machine.dir()).irqbalance_hidden;
         assert_eq!(hidden.as_deref(), Some(path));
-        assert!(good(&machine, &["plan"]).contains(path));
+        let plan = document(&machine, &["plan"]);
+        assert_eq!(note(&plan, "irqbalance-unknown")["hidden"], path);
     }
 }
 
-/// nicpin 0.1 captured the process and no trace of it.
+/// Captures of nicpin 0.1 have the process and nothing that leads to it.
 #[test]
 fn a_capture_without_traces_still_has_its_irqbalance() {
     let machine = machine();
@@ -152,7 +157,7 @@ fn a_capture_without_traces_still_has_its_irqbalance() {
 fn a_process_of_another_user_is_not_irqbalance() {
     let machine = machine();
     machine.remove("/proc/812");
-    // The first by name, by number and by age.
+    // The first in order of text, of number, and of age.
     process(&machine, 1000, "irqbalance", 1, 65534);
     machine.put(
         "/proc/net/unix",
@@ -163,18 +168,21 @@ fn a_process_of_another_user_is_not_irqbalance() {
         (tools_now.irqbalance, tools_now.irqbalance_hidden),
         (None, None)
     );
-    assert!(!good(&machine, &["plan"]).contains("irqbalance"));
-    // A process is not root's if its real user is another one.
+    let plan = document(&machine, &["plan"]);
+    assert_eq!((plan.get("irqbalance"), codes(&plan).len()), (None, 0));
+    // One with another real than effective user is not root's, either.
     machine.put(
         "/proc/1000/status",
         "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",
     );
     assert_eq!(tools(machine.dir()).irqbalance, None);
+    // Beside the real one.
     process(&machine, 9999, "irqbalance", 700, 0);
     machine.put("/proc/net/unix",
         "0: 00000002 0 00010000 0001 01 5 @irqbalance1000.sock\n0: 00000002 0 00010000 0001 01 6 @irqbalance9999.sock",
     );
     assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 9999);
+    // What systemd started comes first.
     process(&machine, 31000, "irqbalance", 800, 0);
     machine.put(SERVICE, "30999\n31000");
     process(&machine, 30999, "sh", 900, 0);
@@ -241,12 +249,17 @@ fn what_may_not_be_looked_at_could_not_be_determined() {
     machine.put(SOCKET, "");
     machine.remove("/proc/1");
     machine.remove("/proc/812");
-    let text = good(&machine, &["plan"]);
-    assert!(
-        text.contains("cannot tell whether irqbalance is running"),
-        "{text}"
-    );
-    assert!(good(&machine, &["apply"]).contains("cannot tell whether irqbalance is running"));
+    for command in ["plan", "apply"] {
+        let told = document(&machine, &[command]);
+        let unknown = note(&told, "irqbalance-unknown");
+        assert_eq!(unknown["hidden"], "/proc/812");
+        assert_data_eq!(
+            text(unknown, "text"),
+            str![
+                "cannot tell whether irqbalance is running (no permission to read /proc/812); if it is, it moves IRQs"
+            ]
+        );
+    }
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     let archive = machine.path("/machine.tar.gz");
     good(&machine, &["capture", "-o", archive.to_str().unwrap()]);

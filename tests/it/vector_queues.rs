@@ -1,14 +1,16 @@
-//! The queue of each vector: from netlink, from names, from the order of vectors and from the files of the IRQ; on
+//! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
 //! trees.
 
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of, vectors};
 use crate::support::machine::{Card, Port, card, cpus, two_nodes};
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{Copy, document, nicpin};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::root::Root;
+
+// Netlink.
 
 #[test]
 fn netlink_reports_vectors_whose_names_have_no_queue() {
@@ -61,16 +63,14 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
         .iter()
         .find(|note| note.code() == "sources-disagree")
         .unwrap();
-    for part in [
-        "IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
-        "IRQ 31",
-    ] {
-        assert!(note.to_string().contains(part), "{note}");
-    }
-    let run = tree.nicpin(&["plan", "eth0", "--format", "json"]);
-    assert!(
-        run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree")
+    assert_data_eq!(
+        note.to_string(),
+        str![
+            "netlink and the IRQ names disagree; netlink is used: IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name; IRQ 31 (eth0-TxRx-1) is combined 0 by netlink and combined 1 by its name"
+        ]
     );
+    let plan = document(&tree, &["plan", "eth0"]);
+    assert_eq!(plan["interfaces"][0]["vectors"][0]["source"], "netlink");
 }
 
 /// e1000e has one NAPI instance for both vectors, and reports it for the receive vector.
@@ -101,12 +101,16 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     );
     assert_eq!(machine.nicpin(&["check", "nic3"]).code, 0);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
-    let run = machine.nicpin(&["check", "nic3"]);
-    assert!(
-        run.code == 2 && run.stdout.contains("nic3       drifted  1 IRQ "),
-        "{}",
-        run.stdout
+    let run = machine.nicpin(&["check", "--json", "nic3"]);
+    let check = run.json();
+    assert_eq!(
+        (run.code, &check["interfaces"][0]["state"]),
+        (2, &"drifted".into())
     );
+    let [of] = check["differs"].as_array().unwrap().as_slice() else {
+        panic!("{check}");
+    };
+    assert_eq!(of["path"], "/proc/irq/77/smp_affinity");
 }
 
 #[test]
@@ -141,7 +145,7 @@ fn without_irqs_over_netlink_the_names_are_used() {
     assert!(eth0.contradictions.is_empty());
 }
 
-/// By their names, all vectors belong to the first port.
+/// Netlink reports each port of an mlx4 card; by their names, all vectors belong to the first.
 #[test]
 fn ports_of_one_function_are_distinguished_by_netlink() {
     let names = [
@@ -171,7 +175,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
 
-/// One function is on each node: every vector goes to the node of its function.
+/// One interface over two functions, one on each node: every vector goes to the node of its function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
     let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
@@ -203,7 +207,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
-    // The second function has no interface of its own, here or in another network namespace.
+    // The second has no interface of its own, here or in another network namespace.
     let device = "devices/pci0000:c0/0000:c0:02.0/0000:c1:00.0";
     tree.put(&format!("sys/{device}/class"), "0x020000");
     tree.link(
@@ -243,24 +247,25 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     for address in ["0000:82:00.0", "pci:0000:C1:00.0"] {
         assert_eq!(of(&tree.plan(&[address]), "eth0").vectors.len(), 5);
     }
-    // All vectors are on CPU 0 now, which is remote for those of the other function.
+    // All of them are on CPU 0 now, which is remote for those of the other device.
     let own = eth0.vectors[1].candidates.as_ref();
     assert_eq!(own.map(ToString::to_string).as_deref(), Some("4-7"));
     assert_eq!((plan.score_now.outside, plan.score.outside), (2, 0));
     let root = tree.dir().to_str().unwrap();
-    let check = nicpin(&["check", "eth0", "--root", root]);
-    assert!(
-        check.code == 2 && check.stdout.contains("remote"),
-        "{check:?}"
-    );
-    // Names count the vectors of each function: they cannot disagree with netlink.
+    let check = nicpin(&["check", "eth0", "--json", "--root", root]);
+    let state = &check.json()["interfaces"][0]["state"];
+    assert_eq!((check.code, state), (2, &"remote".into()));
+    // The names count the vectors of each function: they cannot disagree with netlink.
     assert_eq!(codes(eth0), [""; 0]);
-    let far = nicpin(&["run", "--far", "--dry-run", "eth0", "--root", root]);
-    assert!(
-        far.code == 1 && far.stderr.contains("remote from eth0: nodes 0-1 are near"),
-        "{far:?}"
+    let far = tree.fails(&["run", "--far", "--dry-run", "eth0"], 1);
+    assert_data_eq!(
+        far,
+        str![[r"
+nicpin: no node with CPUs is remote from eth0: nodes 0-1 are near
+
+"]]
     );
-    // Without netlink the queues are not known: the second channel is the first of the other function.
+    // Without netlink nothing tells the queues: the second channel is the first of the other function.
     std::fs::remove_file(tree.dir().join("nicpin/netlink/eth0")).unwrap();
     let host = tree.host();
     let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
@@ -275,7 +280,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
             known.map(str::to_owned).collect::<Vec<_>>()
         })
     );
-    // A second port in the same slot belongs to another interface.
+    // A second port in the same slot is another one's.
     let device = "sys/devices/pci0000:c0/0000:c0:02.0/0000:c1:00";
     let (from, to) = (
         format!("{device}.0"),
@@ -297,7 +302,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     );
 }
 
-/// XPS follows the CPU on which the queue completes, by netlink.
+/// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
 #[test]
 fn queues_beyond_the_vectors_are_where_netlink_says() {
     let reported = [
@@ -333,7 +338,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
     );
 }
 
-/// The name of each vector has the first and the last of its queues.
+/// So it does where the name of each vector has the first and the last of its queues.
 #[test]
 fn queues_on_a_vector_of_ice_follow_each_other() {
     let names = ["0-1", "2-3", "4-5", "6-7"].map(|of| format!("ice-eth0-TxRx-{of}"));
@@ -375,15 +380,16 @@ fn a_malformed_recorded_answer_is_reported_with_its_place() {
     let mut port = Port::new("eth0", 10_000, 1, 1);
     port.netlink = "{\"queues\":[],\n\"napis\":[{\"id\":8193,\"irq\":\"none\"}]}".to_owned();
     let tree = Copy::build(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
-    let run = tree.nicpin(&["plan"]);
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(
-        run.stderr
-            .contains("/nicpin/netlink/eth0: not a recorded answer: invalid type: string \"none\", expected u32 at line 2"),
-        "{}",
-        run.stderr
+    assert_data_eq!(
+        tree.fails(&["plan"], 1),
+        str![[r#"
+nicpin: ROOT/nicpin/netlink/eth0: not a recorded answer: invalid type: string "none", expected u32 at line 2 column 32; fix: capture the machine again with this version of nicpin
+
+"#]]
     );
 }
+
+// Order.
 
 #[test]
 fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
@@ -441,6 +447,8 @@ fn more_vectors_of_one_name_than_the_driver_requests_are_all_data() {
     assert!(shown.iter().all(|one| one.contains("=data")), "{shown:?}");
 }
 
+// Names.
+
 #[test]
 fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
     let names =
@@ -470,7 +478,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
     }
 }
 
-/// Drivers keep the old name in the names of their vectors; netlink does not depend on it.
+/// After a rename, drivers keep the old name in the names of their vectors; netlink does not depend on it.
 #[test]
 fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
@@ -499,7 +507,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     let mut port = Port::new("eth0", 10_000, 2, 2);
     port.state = "down".to_owned();
     port.speed = None;
-    // Vectors are allocated and not requested.
+    // Allocated and not requested.
     let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
     tree.make_dir("proc/irq/0");
     assert!(tree.host().interfaces[0].vectors.is_empty());
@@ -508,7 +516,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     assert!(tree.plan(&[]).interfaces.is_empty());
 }
 
-/// The driver has freed the line: handlers there are others'.
+/// Its driver has freed the line, so that the handlers there are those of others.
 #[test]
 fn a_line_belongs_to_a_card_that_is_down_only_by_a_handler_of_its_own() {
     for (driver, action, expected) in [
@@ -556,6 +564,8 @@ fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
     assert_eq!(names, ["eth0"]);
     assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink"]);
 }
+
+// The files of an IRQ.
 
 const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
 
