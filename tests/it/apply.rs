@@ -4,9 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin, text};
 use crate::support::temporary;
 use crate::support::trial::waits_for_the_lock;
 use nicpin::apply::Lock;
@@ -62,9 +63,13 @@ fn restore_restores_every_setting_and_is_idempotent() {
         assert_eq!(machine.texts(), before, "{name}");
         for args in [&["restore"][..], &["restore", "--dry-run"]] {
             let again = machine.nicpin(args);
-            assert_eq!(
-                (again.code, again.stdout.as_str()),
-                (0, "nothing to restore: there is no record of an apply\n")
+            assert_eq!(again.code, 0, "{again:?}");
+            assert_data_eq!(
+                again.stdout,
+                str![[r"
+nothing to restore: there is no record of an apply
+
+"]]
             );
         }
     }
@@ -90,22 +95,16 @@ fn many_interfaces_fit_one_screen() {
         card.address = format!("0000:82:{at:02x}.0");
         card
     };
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let few = Copy::build(&two_nodes((9..12).map(card)));
-    let applied = lines(&few.nicpin(&["apply"]).stdout);
-    let row = |at: u32| format!("  {:<5}  2 IRQs, 2 XPS", name(at));
-    assert_eq!(applied[1..4], [row(9), row(10), row(11)], "{applied:?}");
     let many = Copy::build(&two_nodes((0..30).map(card)));
-    let check = lines(&many.nicpin(&["check"]).stdout);
-    let more = "6 more, none worse than crowded: nicpin status -v";
-    assert!(
-        check.len() == 29 && check.contains(&more.to_owned()),
-        "{check:?}"
-    );
-    for command in ["apply", "restore"] {
-        let text = lines(&many.nicpin(&[command]).stdout);
-        assert_eq!(text[1], "  2 IRQs, 2 XPS  eth0 to eth29", "{text:?}");
-    }
+    let screens = [
+        few.nicpin(&["apply"]),
+        many.nicpin(&["check"]),
+        many.nicpin(&["apply"]),
+        many.nicpin(&["restore"]),
+    ];
+    let screens = screens.map(|run| run.stdout).join("\n");
+    expect("many-interfaces.txt", screens);
 }
 
 #[test]
@@ -187,20 +186,11 @@ fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
 
 #[test]
 fn a_record_with_an_invalid_setting_is_refused_and_kept() {
-    for (file, first, bad, expected) in [
-        (
-            "vector combined 0",
-            "fff",
-            "x",
-            "a CPU mask that fits this machine",
-        ),
-        (
-            "vector combined 0",
-            "fff",
-            "1fff",
-            "a CPU mask that fits this machine",
-        ),
-        ("rx-0 rps_flow_cnt", "0", "many", "a number"),
+    let mut said = String::new();
+    for (file, first, bad) in [
+        ("vector combined 0", "fff", "x"),
+        ("vector combined 0", "fff", "1fff"),
+        ("rx-0 rps_flow_cnt", "0", "many"),
     ] {
         let machine = Copy::of("two-socket-mlx4");
         let before = machine.texts();
@@ -229,17 +219,22 @@ fn a_record_with_an_invalid_setting_is_refused_and_kept() {
             .find(|of| of["outcome"] == "refused")
             .unwrap();
         assert_eq!(refused["value"], bad);
-        let detail = format!("recorded for {key}, but not {expected}; ");
-        assert!(
-            refused["detail"].as_str().unwrap().starts_with(&detail),
-            "{refused}"
-        );
+        said += &format!("{}\n", text(refused, "detail"));
         // The others are restored; with a valid setting in the record, this one is, too.
         assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
         machine.write("/run/nicpin/state.json", &record);
         assert_eq!(machine.nicpin(&["restore"]).code, 0);
         assert_eq!(machine.texts(), before);
     }
+    assert_data_eq!(
+        said,
+        str![[r"
+recorded for 0000:82:00.0 port 0 vector combined 0, but not a CPU mask that fits this machine; correct the record, or set it by hand
+recorded for 0000:82:00.0 port 0 vector combined 0, but not a CPU mask that fits this machine; correct the record, or set it by hand
+recorded for 0000:82:00.0 port 0 rx-0 rps_flow_cnt, but not a number; correct the record, or set it by hand
+
+"]]
+    );
 }
 
 /// igb names its control vector after the interface, and the name follows.
@@ -264,20 +259,18 @@ fn a_renamed_interface_is_restored_whole() {
 fn the_record_is_written_before_anything_else_and_nothing_without_it() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin/state.json")).unwrap();
-    let before = machine.snapshot();
-    let run = machine.nicpin(&["apply"]);
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(
-        run.stderr
-            .contains("run/nicpin/state.json: is a directory (EISDIR)"),
-        "{}",
-        run.stderr
+    assert_data_eq!(
+        machine.fails(&["apply"], 1),
+        str![[r"
+nicpin: ROOT/run/nicpin/state.json: is a directory (EISDIR); fix: name a file, not a directory
+
+"]]
     );
-    assert_eq!(machine.snapshot(), before);
 }
 
 #[test]
 fn a_broken_record_stops_apply_and_restore_before_they_write() {
+    let mut said = String::new();
     for text in [
         "",
         "{",
@@ -287,19 +280,20 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
         machine.write("/run/nicpin/state.json", text);
-        let before = machine.snapshot();
-        for command in ["apply", "restore"] {
-            let run = machine.nicpin(&[command]);
-            assert_eq!(run.code, 1, "{text}");
-            assert!(
-                run.stderr.contains("not a record of original settings"),
-                "{}",
-                run.stderr
-            );
-            assert_eq!(run.stderr.lines().count(), 1);
-        }
-        assert_eq!(machine.snapshot(), before);
+        let [apply, restore] = ["apply", "restore"].map(|command| machine.fails(&[command], 1));
+        assert_eq!(apply, restore);
+        said += &apply;
     }
+    assert_data_eq!(
+        said,
+        str![[r"
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing a value at line 1 column 0); nothing was written, because it could not be restored; fix: move the file away and run again
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); nothing was written, because it could not be restored; fix: move the file away and run again
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (its schema is nicpin.state/9); nothing was written, because it could not be restored; fix: run the version of nicpin that wrote it, or move the file away
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (invalid length 0, expected struct Schema with 1 element at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again
+
+"]]
+    );
 }
 
 #[test]
@@ -308,12 +302,15 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     let root = Root::open(machine.dir()).unwrap();
     let lock = Lock::take(&root, "restore", Duration::ZERO).unwrap();
     let before = machine.snapshot();
-    let run = machine.nicpin(&["apply", "--wait", "0"]);
-    assert_eq!(run.code, 1);
-    let holder = format!("nicpin restore, process {}", std::process::id());
-    let locked = format!("run/nicpin/lock: locked by {holder} for more than 0 s");
-    assert!(run.stderr.contains(&locked), "{}", run.stderr);
-    assert_eq!(machine.snapshot(), before);
+    let locked = machine.fails(&["apply", "--wait", "0"], 1);
+    let process = format!("process {} ", std::process::id());
+    assert_data_eq!(
+        locked.replace(&process, "process PID "),
+        str![[r"
+nicpin: ROOT/run/nicpin/lock: locked by nicpin restore, process PID for more than 0 s; fix: wait until it ends, or use --wait SECONDS
+
+"]]
+    );
     // Plan and check only read, and do not wait for the lock.
     assert_eq!(
         (
@@ -343,24 +340,22 @@ fn restore_and_confirm_wait_for_a_first_apply() {
     let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
     assert!(nicpin::root::sys::try_lock(&lock).unwrap());
     for command in ["restore", "confirm"] {
-        let run = machine.nicpin(&[command, "--wait", "0"]);
-        assert!(
-            run.code == 1 && run.stderr.contains("run/nicpin/lock: locked by"),
-            "{command}: {run:?}"
+        assert_data_eq!(
+            machine.fails(&[command, "--wait", "0"], 1),
+            str![[r"
+nicpin: ROOT/run/nicpin/lock: locked by another process for more than 0 s; fix: wait until it ends, or use --wait SECONDS
+
+"]]
         );
     }
     drop(lock);
-    assert!(
-        machine
-            .nicpin(&["restore"])
-            .stdout
-            .starts_with("nothing to restore")
-    );
-    assert!(
-        machine
-            .nicpin(&["confirm"])
-            .stderr
-            .contains("there is nothing to confirm")
+    assert_eq!(document(&machine, &["restore"])["changed"], 0);
+    assert_data_eq!(
+        machine.fails(&["confirm"], 1),
+        str![[r"
+nicpin: there is nothing to confirm: no apply --try is waiting
+
+"]]
     );
 }
 
@@ -381,30 +376,25 @@ fn a_refused_apply_or_restore_says_why_even_if_quiet() {
     // Something else wrote, so that both commands have to write.
     machine.write(setting, "01\n");
     machine.set_mode(setting, 0o444);
-    for args in [
+    let said = [
         &["apply", "-q"][..],
         &["apply", "-q", "--json"],
         &["restore", "-q"],
-    ] {
+    ]
+    .map(|args| {
         let run = machine.nicpin_as_nobody(args);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{args:?}");
-        let has_reason = |line: &str| {
-            line.starts_with("nicpin: refused ")
-                && line.contains(setting)
-                && line.contains("permission denied (EACCES)")
-        };
-        assert!(
-            run.stderr.lines().any(has_reason),
-            "{args:?}: {}",
-            run.stderr
-        );
-        let is_failure = |line: &str| line.starts_with("nicpin: ") && !line.contains("changed");
-        assert!(
-            run.stderr.lines().all(is_failure),
-            "{args:?}: {}",
-            run.stderr
-        );
-    }
+        run.stderr
+    });
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+nicpin: refused   /sys/class/net/nic0/queues/tx-1/xps_cpus <- 24: permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container
+nicpin: refused   /sys/class/net/nic0/queues/tx-1/xps_cpus <- 24: permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container
+nicpin: refused   /sys/class/net/nic0/queues/tx-1/xps_cpus <- 0c: permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container
+
+"]]
+    );
 }
 
 #[test]
@@ -440,10 +430,11 @@ fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
         .find(|of| of["outcome"] == "refused")
         .unwrap();
     assert_eq!(refused["path"], "/sys/class/net/nic0/queues/tx-1/xps_cpus");
-    let detail = refused["detail"].as_str().unwrap();
-    assert!(
-        detail.contains("EACCES") && detail.contains("run as root"),
-        "{detail}"
+    assert_data_eq!(
+        text(refused, "detail"),
+        str![
+            "permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container"
+        ]
     );
     assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
     assert_eq!(
@@ -457,12 +448,16 @@ fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
 fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
     let machine = Copy::of("two-node");
     machine.set_mode("/proc/irq/38/smp_affinity", 0o444);
-    let run = machine.nicpin(&["apply", "nic0"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert!(
-        run.stdout.contains("1 queue IRQ cannot be moved"),
-        "{}",
-        run.stdout
+    assert_eq!(document(&machine, &["apply", "nic0"])["managed"], 1);
+    let again = machine.nicpin(&["apply", "nic0"]);
+    assert_data_eq!(
+        again.stdout,
+        str![[r"
+Nothing was written: 15 settings already as planned. 6 IRQs move at the next interrupt.
+Note: nic0: 1 queue IRQ cannot be moved: the kernel does not let their affinity be set
+plan fe21ad18c11dd3e6: changed=0 already=15 managed=1 refused=0 vanished=0 pending=0
+
+"]]
     );
     assert_eq!(machine.read("/proc/irq/38/smp_affinity").trim(), "0c");
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
@@ -509,14 +504,17 @@ fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/proc/irq/73/smp_affinity", "001\n");
-    let run = machine.nicpin(&["check", "-v"]);
-    assert_eq!(run.code, 2);
-    assert!(
-        run.stdout
-            .contains("\neth2       IRQ 73 smp_affinity  0 -> 8\n"),
-        "{}",
-        run.stdout
+    let check = |args: &[&str]| machine.nicpin(&[&["check"], args].concat());
+    let moved = check(&["--json"]);
+    let differs = moved.json()["differs"].take();
+    let [of] = differs.as_array().unwrap().as_slice() else {
+        panic!("{differs}");
+    };
+    assert_eq!(
+        (moved.code, &of["path"]),
+        (2, &json!("/proc/irq/73/smp_affinity"))
     );
+    let moved = check(&["-v"]).stdout;
     let quiet = machine.nicpin(&["check", "--quiet"]);
     assert_eq!(
         (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
@@ -528,10 +526,8 @@ fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
         let queues = format!("/sys/class/net/{interface}/queues");
         machine.write(&format!("{queues}/tx-0/xps_cpus"), "800\n");
     }
-    let run = machine.nicpin(&["check", "--rfs", "4096"]);
-    for words in [" of eth0, eth2: ", " of eth0, eth2, the machine: "] {
-        assert!(run.stdout.contains(words), "{}", run.stdout);
-    }
+    let many = check(&["--rfs", "4096"]).stdout;
+    expect("moved.check.txt", [moved, many].join("\n"));
 }
 
 #[test]

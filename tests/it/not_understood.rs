@@ -1,15 +1,17 @@
-//! What is not understood makes nothing look better. Of each machine, one card loses the names of its IRQs, or of half
-//! of them, or its answers of netlink: then no verdict is better, no CPU of that card is idle, and no queue's number is
-//! made up.
+//! What is not understood makes nothing look better: of each machine, the names of one card's IRQs are taken away, or half of
+//! them, or what netlink reports of it. Then no verdict is better, no CPU of that card is idle, and no number of a queue is made up.
 //!
 //! The fixtures are tried, and every tree in the directories that `NICPIN_TREES` names, separated by colons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+use snapbox::{assert_data_eq, str};
+
 use crate::support::host::{cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, fixture};
+use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin};
 use crate::support::temporary;
 use crate::support::tree::{copy_tree, read, settle, unpack};
 use nicpin::apply;
@@ -21,8 +23,10 @@ use nicpin::report::check::Check;
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 use nicpin::root::Root;
 
+/// A name that no row knows.
 const UNKNOWN: &str = "zzq";
 
+/// What nicpin says of a machine.
 struct Said {
     machine: Machine,
     plan: Plan,
@@ -52,12 +56,12 @@ impl Said {
         self.report(name).state
     }
 
-    /// CPUs that take neither interrupts nor steering.
+    /// The CPUs of cores on which nothing of the network lands.
     fn idle(&self) -> CpuSet {
         self.plan.host.online.difference(&self.plan.network_cpus)
     }
 
-    /// Cores on which these IRQs are as planned, or stay, and those that take these interfaces' unknown IRQs.
+    /// Cores on which these IRQs are as planned, or stay, and those of IRQs of these interfaces that are not understood.
     fn cores_of(&self, irqs: &BTreeSet<u32>, names: &[&str]) -> CpuSet {
         let vectors = self.plan.interfaces.iter().flat_map(|one| &one.vectors);
         let vectors = vectors.filter(|of| irqs.contains(&of.irq) && of.role != Role::Control);
@@ -69,6 +73,7 @@ impl Said {
         CpuSet::union_of(cores.filter(|core| core.intersects(&cpus)))
     }
 
+    /// The number of each IRQ's queue.
     fn queues(&self) -> BTreeMap<u32, u32> {
         let vectors = self.plan.interfaces.iter().flat_map(|one| &one.vectors);
         let queues = vectors.filter(|of| of.role.is_queue());
@@ -76,6 +81,7 @@ impl Said {
     }
 }
 
+/// How bad a state is, in the order of the states; those that do not differ are alike.
 fn badness(state: InterfaceState) -> u8 {
     match state {
         InterfaceState::Unknown => 6,
@@ -88,10 +94,11 @@ fn badness(state: InterfaceState) -> u8 {
     }
 }
 
-/// Whether a crowded interface is untuned only because other numbers of queues are counted. If no queue of a card is
-/// known, its IRQs count one by one, with control, so that the busiest core takes more under the plan, too; if some are
-/// known, the others do not count, because any may be for control. Both states differ, with the same exit code and no
-/// alarm.
+/// Whether an interface that was crowded is untuned only because other numbers of queues are counted. Crowded is what has
+/// twice as many queues on a core as planned, and IRQs whose queues are not known count otherwise: if no queue of the card
+/// is known, one by one, that for control with them, so that the busiest core takes more under the plan, too; if some
+/// are, not at all, because any may be for control. That the settings differ is said by both states, with the same exit
+/// code and no alarm.
 fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
     let states = (before.state, after.state);
     states == (InterfaceState::Crowded, InterfaceState::Untuned)
@@ -99,6 +106,7 @@ fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
             || after.max_per_core < before.max_per_core)
 }
 
+/// What is better after something of a card was taken away.
 fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let is_named = |said: &Said, name: &String| said.check.not_judged.contains(name);
@@ -113,7 +121,7 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
         }
     }
     let [then, now] = [before, after].map(|said| said.idle().len());
-    // An IRQ that stays beside placed ones takes no core that is planned for it.
+    // An IRQ that stays beside others that are placed takes no core that is planned for it.
     let has_unknown = |one: &&Interface| !one.unknown_vectors.is_empty();
     if now > then && after.machine.interfaces.iter().find(has_unknown).is_none() {
         found.push(format!("{then} CPUs were idle, {now} are"));
@@ -132,7 +140,7 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
         let own = after.cores_of(&own, &[&one.name]);
         for queue in &one.rx_queues {
             let cpus = queue.rps_cpus.clone().unwrap_or_default();
-            // If no core is idle, the least loaded ones are listed, but none of the card's own.
+            // Where no core is idle, those that carry least are given, but none of its own.
             let is_idle = queue.why.contains("idle");
             let cpus = cpus.intersection(if is_idle { &taken } else { &own });
             if !cpus.is_empty() {
@@ -149,6 +157,7 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
     found
 }
 
+/// Gives these IRQs a name that no row knows.
 fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
     let renamed = |line: &str| {
         let irq = line.split(':').next().unwrap().trim().parse();
@@ -169,7 +178,7 @@ fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
     }
 }
 
-/// Takes away the names of each card in turn, then its answers of netlink; returns what got better.
+/// Takes away the names of each card of a machine in turn, then its netlink answers; what got better.
 fn tried(name: &str, tree: &Path) -> (usize, Vec<String>) {
     let before = Said::of(tree);
     let (mut cases, mut found) = (0, Vec::new());
@@ -241,8 +250,8 @@ fn what_is_not_understood_looks_no_better() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Four queues on two cores are twice as many as planned: crowded. Five IRQs of which nothing is known take two of a
-/// core under the plan, too: untuned.
+/// The one pair of states of which the first is worse and may become the other: four queues on two cores are twice as many
+/// as planned, and five IRQs of which nothing is known take two of a core under the plan, too.
 #[test]
 fn a_card_of_which_nothing_is_known_counts_more_queues() {
     let names = [
@@ -269,7 +278,7 @@ fn a_card_of_which_nothing_is_known_counts_more_queues() {
     assert!(counts_others(before, after), "{:?}", after.state);
 }
 
-/// The card sends by IRQs that are not understood; all that receive are known.
+/// A card that sends by IRQs that are not understood is not as planned, although all that receive are known.
 #[test]
 fn a_card_of_which_half_is_known_is_named() {
     let names = ["eth0-rx-0", "eth0-rx-1", "qqz-0", "qqz-1"];
@@ -277,14 +286,15 @@ fn a_card_of_which_half_is_known_is_named() {
     let tree = Copy::build(&two_nodes([half]));
     assert_eq!(tree.nicpin(&["apply"]).code, 0);
     settle(tree.dir());
-    let check = tree.nicpin(&["check"]);
-    let first = "No interface is as planned; 1 cannot be judged: eth0.\n";
-    assert!(
-        check.code == 0 && check.stdout.starts_with(first),
-        "{check:?}"
+    assert_eq!(document(&tree, &["check"])["not_judged"], json!(["eth0"]));
+    let check = tree.nicpin(&["check"]).stdout;
+    assert_data_eq!(
+        check.lines().next().unwrap(),
+        str!["No interface is as planned; 1 cannot be judged: eth0."]
     );
 }
 
+/// By whatever driver, and on whatever bus: the cores that serve a card are not for programs.
 #[test]
 fn cores_that_serve_a_card_are_not_idle() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
@@ -301,7 +311,7 @@ fn cores_that_serve_a_card_are_not_idle() {
         tree.put(&file, &cpu.to_string());
     };
     assert_eq!(idle(&tree), "0,3-7");
-    // A device whose driver is a program.
+    // A program's.
     let device = "devices/pci0000:00/0000:00:03.0/0000:90:00.0";
     tree.put(&format!("sys/{device}/class"), "0x020000");
     tree.put(&format!("sys/{device}/msi_irqs/50"), "msix");
@@ -312,7 +322,7 @@ fn cores_that_serve_a_card_are_not_idle() {
     tree.interrupts(50, "PCI-MSI 0-edge", &["vfio-msix[0](0000:90:00.0)"]);
     on(50, 4);
     assert_eq!(idle(&tree), "0,3,5-7");
-    // The controller of a card on USB.
+    // That of the controller of a card on USB.
     let device = "sys/devices/usb1/1-1:1.0";
     tree.add(device, "usb", "r8152", "eth1", 1);
     tree.interrupts(51, "PCI-MSI 0-edge", &["xhci_hcd"]);
@@ -324,7 +334,7 @@ fn cores_that_serve_a_card_are_not_idle() {
         !rps.as_ref().is_some_and(|cpus| cpus.contains(6)),
         "{rps:?}"
     );
-    // Channels of Hyper-V, unless a virtual function below takes the packets.
+    // The channels of Hyper-V, and not while a virtual function below takes the packets.
     let tree = Copy::build(&two_nodes([]));
     let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
     tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
@@ -332,7 +342,7 @@ fn cores_that_serve_a_card_are_not_idle() {
         tree.put(&format!("{device}/channels/{channel}/cpu"), cpu);
     }
     assert_eq!(idle(&tree), "1-4,6-7");
-    // Any IRQ without a device may be a card's whose IRQs are not known.
+    // One of a card whose IRQs nobody knows may be any that no device has.
     let tree = Copy::build(&two_nodes([]));
     tree.add(
         "sys/devices/platform/1510.ethernet",
@@ -346,7 +356,7 @@ fn cores_that_serve_a_card_are_not_idle() {
     assert_eq!(idle(&tree), "0-5,7");
 }
 
-/// Other receive queues have known IRQs: by the driver's names, or of a shared vector.
+/// A receive queue may have no IRQ at all that is known, while others have: by a driver's names, or of a shared vector.
 #[test]
 fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     let applied = |driver: &str, rx: usize, names: &[&str]| {
@@ -363,7 +373,7 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     assert_eq!(applied("ixgbe", 4, &two), named);
     let senders = ["eth0-tx-0", "eth0-tx-1"];
     assert_eq!(applied("igb", 1, &senders), named);
-    // All queues have IRQs, or the names tell only the first queue of each.
+    // One that has all, and names that tell the first queue of each.
     let planned = "1 of 1 interface is as planned.";
     assert_eq!(applied("ixgbe", 2, &two), planned);
     assert_eq!(applied("igb", 2, &["eth0"]), planned);
@@ -373,7 +383,7 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     );
 }
 
-/// The kernel shows no effective CPU, and after boot a few interrupts came elsewhere.
+/// Where the kernel shows no effective CPU, a few interrupts that came elsewhere after boot are no evidence.
 #[test]
 fn few_interrupts_elsewhere_say_nothing() {
     let names = ["eth0-TxRx-0"];
@@ -394,7 +404,7 @@ fn few_interrupts_elsewhere_say_nothing() {
     assert_eq!(counts([0, 100, 0, 0, 5000, 0, 0, 0]), Some(0.0));
 }
 
-/// The cores of IRQs that are not understood are not idle.
+/// What is not understood is in the verdict, and its cores are not idle.
 #[test]
 fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1", "eth0-TxRx-2", "eth0-TxRx-3"];
@@ -415,44 +425,28 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         4,
     );
     tree.put("proc/irq/42/effective_affinity_list", "2");
-    let names = "; 2 interfaces cannot be judged: eth1, eth2";
-    let first = |args: &[&str]| tree.nicpin(args).stdout.lines().next().unwrap().to_owned();
-    let nothing = format!("nothing to restore: there is no record of an apply{names}");
-    assert_eq!(first(&["restore"]), nothing);
-    let done = first(&["apply"]);
-    assert!(done.contains(&format!(" read back{names}.")), "{done}");
+    let first = |args: &[&str]| {
+        let screen = tree.nicpin(args).stdout;
+        let line = screen.lines().next().unwrap();
+        format!("$ nicpin {}\n{line}\n", args.join(" "))
+    };
+    let mut said = first(&["restore"]) + &first(&["apply"]);
     for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
-        let json = tree.nicpin(&[args, &["--json"]].concat()).stdout;
-        crate::support::schema::meets(&json);
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let expected = serde_json::json!(["eth1", "eth2"]);
-        assert_eq!(json["not_judged"], expected, "{args:?}");
+        let told = document(&tree, args);
+        assert_eq!(told["not_judged"], json!(["eth1", "eth2"]), "{args:?}");
     }
     for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
-        let said = first(args);
-        assert!(said.contains(&format!("{names}.")), "{said}");
+        said += &first(args);
     }
-    let who = "; 2 cannot be judged: eth1, eth2.";
-    crate::support::tree::settle(tree.dir());
-    let check = tree.nicpin(&["check"]);
-    assert_eq!(check.code, 0, "{}", check.stdout);
-    let verdict = format!("1 of 3 interfaces is as planned{who}\n");
-    assert!(check.stdout.starts_with(&verdict), "{}", check.stdout);
-    let status = tree.nicpin(&["status"]).stdout;
-    let verdict = status.replace('\n', " ");
-    assert!(
-        verdict.starts_with("1 of 3 interfaces is as planned") && verdict.contains(who),
-        "{status}"
-    );
-    let nagios = tree.nicpin(&["check", "--format", "nagios"]);
-    assert!(
-        nagios.code == 0
-            && nagios
-                .stdout
-                .contains("2 interfaces cannot be judged: eth1, eth2 |"),
-        "{}",
-        nagios.stdout
-    );
+    // The kernel has moved what apply has set.
+    settle(tree.dir());
+    for command in ["check", "status"] {
+        let told = document(&tree, &[command]);
+        assert_eq!(told["not_judged"], json!(["eth1", "eth2"]), "{command}");
+    }
+    let nagios = ["check", "--format", "nagios"];
+    assert_eq!(tree.nicpin(&nagios).code, 0);
+    said += &[&["check"][..], &["status"], &nagios].map(first).concat();
     for (option, code) in [("--warning-not-judged", 1), ("--critical-not-judged", 2)] {
         let run = tree.nicpin(&["check", "--format", "nagios", option, "1"]);
         assert_eq!(run.code, code, "{}", run.stdout);
@@ -462,31 +456,23 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         metrics.contains("nicpin_not_judged_interfaces 2\n"),
         "{metrics}"
     );
+    // Of many machines, from each kind of document, and from the tree.
     let dir = crate::support::temporary();
     for (name, command) in [("a1", "plan"), ("a2", "check")] {
         let json = tree.nicpin(&[command, "--json"]).stdout;
         std::fs::write(dir.path().join(format!("{name}.json")), json).unwrap();
     }
     let (files, top) = (dir.path().display().to_string(), tree.dir().display());
-    let run = crate::support::run::nicpin(&["fleet", &files, &top.to_string()]);
-    assert!(
-        run.stdout
-            .starts_with("3 hosts, 1 class, 1 plan: 3 as planned; 6 interfaces cannot be judged\n")
-            && run
-                .stdout
-                .contains("\ncannot be judged: 3 hosts, eth1, eth2\n"),
-        "{}",
-        run.stdout
-    );
-    let json = crate::support::run::nicpin(&["fleet", "--json", &files]).stdout;
-    crate::support::schema::meets(&json);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let fleet = nicpin(&["fleet", "--json", &files, &top.to_string()]).json();
+    assert_eq!(fleet["not_judged"][0]["count"], 3, "{fleet}");
+    let fleet = nicpin(&["fleet", &files]).stdout;
+    expect("not-judged.txt", said + "$ nicpin fleet\n" + &fleet);
+    let fleet = nicpin(&["fleet", "--json", &files]).json();
     assert_eq!(
-        json["not_judged"],
-        serde_json::json!([{"interfaces": ["eth1", "eth2"], "count": 2, "hosts": ["a1", "a2"]}])
+        fleet["not_judged"],
+        json!([{"interfaces": ["eth1", "eth2"], "count": 2, "hosts": ["a1", "a2"]}])
     );
-    // The queue whose IRQ is not known has no XPS, and the CPU of that IRQ takes no other queue while there are idle
-    // ones.
+    // The queue whose IRQ is not known sends nowhere, and the CPU of that IRQ takes no other queue while there are idle ones.
     let plan = tree.plan(&["eth2"]);
     let eth2 = of(&plan, "eth2");
     assert!(eth2.tx_queues.iter().all(|queue| queue.xps_cpus.is_none()));

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, FIXTURES, Run};
+use crate::support::run::{Copy, FIXTURES, Run, expect, text};
 use crate::support::temporary;
 
 struct Stored {
@@ -44,22 +45,42 @@ impl Stored {
     fn apply(&self, machine: &Copy, more: &[&str]) -> Run {
         machine.nicpin(&[&["apply", "--plan", &self.path()], more].concat())
     }
+
+    /// The error of an apply that writes nothing.
+    fn fails(&self, machine: &Copy, more: &[&str]) -> String {
+        let said = machine.fails(&[&["apply", "--plan", &self.path()], more].concat(), 1);
+        said.replace(&self.path(), "plan.json")
+    }
 }
 
-fn refused(machine: &Copy, stored: &Stored, expected: &str) {
+/// What has changed since the plan was made, by code and in words, and what is left out for it.
+fn changes(report: &Value) -> String {
+    let changes = report["changes"].as_array().unwrap().iter();
+    let line = |of: &Value| {
+        let left_out = if of["left_out"] == true {
+            " (left out)"
+        } else {
+            ""
+        };
+        let [code, interface, words] = ["code", "interface", "text"].map(|key| text(of, key));
+        format!("{code} {interface}{left_out}: {words}\n")
+    };
+    changes.map(line).collect()
+}
+
+/// Without --force nothing is written. What has changed.
+fn refused(machine: &Copy, stored: &Stored) -> String {
     let before = machine.snapshot();
-    let run = stored.apply(machine, &[]);
-    let text = run.words();
-    assert_eq!(run.code, 1, "{text}{}", run.stderr);
-    assert!(text.contains(expected), "{expected}: {text}");
+    let run = stored.apply(machine, &["--json"]);
+    assert_eq!(run.code, 1, "{run:?}");
     assert_eq!(machine.snapshot(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
-    let json = stored.apply(machine, &["--json"]).json();
+    let report = run.json();
     assert_eq!(
-        (&json["misfit"], &json["changed"]),
+        (&report["misfit"], &report["changed"]),
         (&true.into(), &0.into())
     );
-    assert!(!json["changes"].as_array().unwrap().is_empty());
+    changes(&report)
 }
 
 #[test]
@@ -67,19 +88,15 @@ fn a_stored_plan_does_what_apply_does() {
     for name in FIXTURES {
         let (stored, planned) = (Copy::of(name), Copy::of(name));
         let plan = Stored::of(&stored);
-        let run = plan.apply(&stored, &[]);
+        let run = plan.apply(&stored, &["--json"]);
         assert_eq!(
-            (run.code, run.stderr.as_str()),
-            (0, ""),
-            "{name}: {}",
-            run.stdout
+            (run.code, run.stderr.as_str(), &run.json()["hash"]),
+            (0, "", &plan.json()["hash"]),
+            "{name}"
         );
         assert_eq!(planned.nicpin(&["apply"]).code, 0);
         assert_eq!(stored.snapshot(), planned.snapshot(), "{name}");
-        let last = |run: &Run| run.stdout.lines().last().unwrap().to_owned();
-        assert!(
-            last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap()))
-        );
+        // And a second time, with all settings as planned.
         let again = plan.apply(&stored, &["--json"]);
         assert_eq!(
             (again.code, &again.json()["changed"]),
@@ -113,6 +130,7 @@ fn a_plan_comes_from_standard_input() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
+/// Current settings may differ from those in the plan; the planned ones are written.
 #[test]
 fn vectors_that_moved_meanwhile_are_moved_to_the_planned_cpus() {
     let machine = Copy::of("two-node");
@@ -132,11 +150,14 @@ fn other_irq_numbers_are_named_and_with_force_followed() {
     // IRQ 71 now belongs to another device.
     std::fs::create_dir(machine.path("/proc/irq/71")).unwrap();
     machine.write("/proc/irq/71/smp_affinity", "001\n");
-    refused(
-        &machine,
-        &stored,
-        "eth2: other IRQ numbers: combined 0 71 is now 171",
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+irqs-changed eth2: other IRQ numbers: combined 0 71 is now 171
+
+"]]
     );
+    expect("misfit.apply.txt", stored.apply(&machine, &[]).stdout);
     let run = stored.apply(&machine, &["--force", "--json"]);
     assert_eq!((run.code, &run.json()["changed"]), (0, &planned.into()));
     assert_eq!(machine.read("/proc/irq/171/smp_affinity"), "040");
@@ -149,12 +170,21 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic1");
-    refused(&machine, &stored, "nic1: is absent, and so is device ");
-    let run = stored.apply(&machine, &["--force"]);
-    assert!(
-        run.code == 1 && run.stdout.contains("; left out"),
-        "{}",
-        run.stdout
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+interface-gone nic1 (left out): is absent, and so is device 0000:41:00.0 port 0
+
+"]]
+    );
+    let forced = stored.apply(&machine, &["--force", "--json"]);
+    assert_eq!(forced.code, 1, "{forced:?}");
+    assert_data_eq!(
+        changes(&forced.json()),
+        str![[r"
+interface-gone nic1 (left out): is absent, and so is device 0000:41:00.0 port 0
+
+"]]
     );
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
 
@@ -162,10 +192,22 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
     stored.edit(|plan| {
         *plan = serde_json::from_str(&plan.to_string().replace("nic1", "nic9")).unwrap();
     });
-    refused(&machine, &stored, "is named nic1 now");
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+interface-renamed nic9 (left out): device 0000:41:00.0 port 0 is named nic1 now
+
+"]]
+    );
     let stored = Stored::of(&machine);
     stored.edit(|plan| plan["interfaces"][0]["device"] = "0000:ff:00.0".into());
-    refused(&machine, &stored, "the plan is for 0000:ff:00.0");
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+device-changed nic0 (left out): has device 0000:21:00.0 port 0 now; the plan is for 0000:ff:00.0 port 0
+
+"]]
+    );
 }
 
 #[test]
@@ -173,8 +215,13 @@ fn ports_of_one_device_whose_names_were_swapped() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.write("/sys/class/net/nic0/dev_port", "1\n");
-    let text = "nic0: has device 0000:21:00.0 port 1 now; the plan is for 0000:21:00.0 port 0";
-    refused(&machine, &stored, text);
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+device-changed nic0 (left out): has device 0000:21:00.0 port 1 now; the plan is for 0000:21:00.0 port 0
+
+"]]
+    );
 }
 
 #[test]
@@ -182,19 +229,37 @@ fn queues_vectors_and_cpus_that_have_changed() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic0/queues/rx-3");
-    refused(
-        &machine,
-        &stored,
-        "nic0: had 4 rx and 4 tx queues, has 3 rx and 4 tx queues",
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+queue-count-changed nic0 (left out): had 4 rx and 4 tx queues, has 3 rx and 4 tx queues now
+
+"]]
     );
 
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
-    refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
-    refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+cpus-changed : CPUs were online: 0-7, now 0-6
+cpu-offline nic0 (left out): planned CPUs are not online: 7
+cpu-offline nic1 (left out): planned CPUs are not online: 7
+
+"]]
+    );
+    // The other parts fit.
     let dry = stored.apply(&machine, &["--force", "--dry-run"]);
-    let gone = "nic1: planned CPUs are not online: 7";
-    assert!(dry.code == 0 && dry.stderr.contains(gone), "{}", dry.stderr);
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert_data_eq!(
+        dry.stderr,
+        str![[r"
+nicpin: differs from the plan: machine: CPUs were online: 0-7, now 0-6
+nicpin: differs from the plan: nic0: planned CPUs are not online: 7
+nicpin: differs from the plan: nic1: planned CPUs are not online: 7
+
+"]]
+    );
     let run = stored.apply(&machine, &["--force", "--json"]);
     let report = run.json();
     let counts = (&report["refused"], &report["vanished"]);
@@ -220,7 +285,13 @@ fn queues_vectors_and_cpus_that_have_changed() {
     if machine.path(&actions).exists() {
         machine.remove(&actions);
     }
-    refused(&machine, &stored, "nic0: vectors are absent: ");
+    assert_data_eq!(
+        refused(&machine, &stored),
+        str![[r"
+vectors-gone nic0 (left out): vectors are absent: rx 0
+
+"]]
+    );
 }
 
 /// Before Linux 6.12 only a write shows that the kernel manages a vector.
@@ -241,46 +312,23 @@ fn a_vector_that_was_found_not_to_move_stays_so() {
     assert_eq!((&vector["movable"], dry.code), (&Value::Bool(false), 0));
 }
 
-/// Only vectors and queues of this machine's interfaces can be set.
+/// A stored plan can only set vectors and queues of this machine's interfaces.
 #[test]
 fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     type Edit = fn(&mut Value);
-    let attempts: [(&str, Edit); 9] = [
-        ("the path has a component `.` or `..`", |plan| {
-            plan["writes"][0]["path"] = "/proc/irq/../sys/kernel/core_pattern".into();
-        }),
-        ("it belongs to no vector and no queue of the plan", |plan| {
-            plan["writes"][0]["path"] = "/etc/passwd".into();
-        }),
-        ("it belongs to no vector and no queue of the plan", |plan| {
-            plan["writes"][0]["path"] = "/proc/irq/1/smp_affinity".into();
-        }),
-        ("it belongs to no vector and no queue of the plan", |plan| {
-            plan["writes"][0]["path"] = "/proc/irq/default_smp_affinity".into();
-        }),
-        (
-            "the only file of this kind is net.core.rps_sock_flow_entries",
-            |plan| {
-                plan["writes"][0]["kind"] = "sysctl".into();
-                plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
-            },
-        ),
-        (
-            "the value differs from that of its vector or queue",
-            |plan| {
-                plan["writes"][0]["value"] = "ff".into();
-            },
-        ),
-        (
-            "the value differs from that of its vector or queue",
-            |plan| {
-                plan["writes"][0]["value"] = "$(reboot)".into();
-            },
-        ),
-        ("its interface is not in the plan", |plan| {
-            plan["writes"][0]["interface"] = "nic7".into();
-        }),
-        ("it changes the channels of nic0 first", |plan| {
+    let attempts: [Edit; 9] = [
+        |plan| plan["writes"][0]["path"] = "/proc/irq/../sys/kernel/core_pattern".into(),
+        |plan| plan["writes"][0]["path"] = "/etc/passwd".into(),
+        |plan| plan["writes"][0]["path"] = "/proc/irq/1/smp_affinity".into(),
+        |plan| plan["writes"][0]["path"] = "/proc/irq/default_smp_affinity".into(),
+        |plan| {
+            plan["writes"][0]["kind"] = "sysctl".into();
+            plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
+        },
+        |plan| plan["writes"][0]["value"] = "ff".into(),
+        |plan| plan["writes"][0]["value"] = "$(reboot)".into(),
+        |plan| plan["writes"][0]["interface"] = "nic7".into(),
+        |plan| {
             let names = [
                 "rx",
                 "tx",
@@ -294,9 +342,9 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
             let channels: Value = names.into_iter().map(|name| (name, 1)).collect();
             plan["channels"] = json!([{ "interface": "nic0", "current": channels, "wanted": channels,
                 "command": "reboot", "why": "" }]);
-        }),
+        },
     ];
-    for (expected, edit) in attempts {
+    let said = attempts.map(|edit| {
         let machine = Copy::of("two-node");
         for (path, text) in [("/proc/irq/1", "ff\n"), ("/proc/sys/kernel", "x\n")] {
             std::fs::create_dir_all(machine.path(path)).unwrap();
@@ -309,26 +357,36 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
         }
         let stored = Stored::of(&machine);
         stored.edit(edit);
-        let before = machine.snapshot();
-        let run = stored.apply(&machine, &["--force"]);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{expected}");
-        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
-        assert_eq!(run.stderr.lines().count(), 1);
-        assert_eq!(machine.snapshot(), before);
-    }
+        stored.fails(&machine, &["--force"])
+    });
+    expect("stored-plan.errors.txt", said.concat());
 }
 
+/// A name with a path in it is not the name of an interface.
 #[test]
 fn names_in_a_plan_are_not_followed_as_paths() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
-    for name in ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1"] {
+    let names = ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1"];
+    let said = names.map(|name| {
         stored.edit(|plan| {
             plan["interfaces"][0]["name"] = name.into();
             plan["writes"] = json!([]);
         });
-        refused(&machine, &stored, "nic0 now");
-    }
+        refused(&machine, &stored)
+    });
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+interface-renamed ../../../../etc (left out): device 0000:21:00.0 port 0 is named nic0 now
+interface-renamed /etc (left out): device 0000:21:00.0 port 0 is named nic0 now
+interface-renamed  (left out): device 0000:21:00.0 port 0 is named nic0 now
+interface-renamed . (left out): device 0000:21:00.0 port 0 is named nic0 now
+interface-renamed .. (left out): device 0000:21:00.0 port 0 is named nic0 now
+interface-renamed nic0/../nic1 (left out): device 0000:21:00.0 port 0 is named nic0 now
+
+"]]
+    );
     assert_eq!(stored.apply(&machine, &["--force"]).code, 1);
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
 }
@@ -337,43 +395,22 @@ fn names_in_a_plan_are_not_followed_as_paths() {
 fn files_that_are_not_plans() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
-    for (text, expected) in [
-        ("", "is not a plan as `nicpin plan --format json` prints it"),
-        ("[]", "is not a plan as"),
-        (
-            "{\"schema\":\"nicpin.plan/2\"}",
-            "its schema is `nicpin.plan/2`, and this nicpin applies `nicpin.plan/1`",
-        ),
-        ("{\"schema\":\"nicpin.plan/1\"}", "is not a plan as"),
-        (
-            r#"{"schema":"nicpin.plan/1","a":"\\\u0085"}"#,
-            "a text in it has a control character",
-        ),
-        (
-            "{\"schema\":\"nicpin.plan/1\",\"a\u{7f}\":\"\"}",
-            "a text in it has a control character",
-        ),
-        // An escaped backslash, and what follows it.
-        (
-            r#"{"schema":"nicpin.plan/1","a":"\\n"}"#,
-            "missing field `hash`",
-        ),
-    ] {
+    let said = [
+        "",
+        "[]",
+        "{\"schema\":\"nicpin.plan/2\"}",
+        "{\"schema\":\"nicpin.plan/1\"}",
+        r#"{"schema":"nicpin.plan/1","a":"\\\u0085"}"#,
+        "{\"schema\":\"nicpin.plan/1\",\"a\u{7f}\":\"\"}",
+        // A backslash, and what is no escape after it.
+        r#"{"schema":"nicpin.plan/1","a":"\\n"}"#,
+    ]
+    .map(|text| {
         std::fs::write(stored.path(), text).unwrap();
-        let run = stored.apply(&machine, &[]);
-        assert!(
-            run.code == 1 && run.stderr.contains(expected),
-            "{text}: {}",
-            run.stderr
-        );
-        assert!(run.stderr.contains("plan.json: "), "{}", run.stderr);
-    }
-    let run = machine.nicpin(&["apply", "--plan", "/nowhere/plan.json"]);
-    assert!(
-        run.code == 1 && run.stderr.contains("/nowhere/plan.json: "),
-        "{}",
-        run.stderr
-    );
+        stored.fails(&machine, &[])
+    });
+    let absent = machine.fails(&["apply", "--plan", "/nowhere/plan.json"], 1);
+    expect("no-plan.errors.txt", said.concat() + &absent);
     // The plan has the interfaces and the policy, so selectors and options are refused.
     for args in [
         &["nic0"][..],

@@ -7,9 +7,10 @@ use std::process::Command;
 use std::rc::Rc;
 
 use nix::errno::Errno;
+use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, good};
+use crate::support::run::{Copy, document, expect, good};
 use crate::support::tree::read;
 use crate::support::trial::{waits_for_the_lock, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
@@ -17,7 +18,7 @@ use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 
-/// A process that ends while its state is read answers ESRCH.
+/// Reading the state of a process that ends meanwhile answers ESRCH.
 #[test]
 fn a_process_that_ends_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
@@ -44,7 +45,7 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
     }
 }
 
-/// A restore where nicpin never ran leaves nothing behind.
+/// A restore where nicpin never ran leaves nothing behind; a card that is away is restored when it is back.
 #[test]
 fn what_is_away_is_restored_later() {
     let machine = Copy::of("two-node");
@@ -61,7 +62,7 @@ fn what_is_away_is_restored_later() {
     assert_eq!(machine.texts(), before);
 }
 
-/// Opening a file for reading is enough to lock it.
+/// A lock on a file needs no more than to open it for reading.
 #[test]
 fn other_users_cannot_hold_the_locks() {
     let machine = Copy::of("two-node");
@@ -76,14 +77,15 @@ fn other_users_cannot_hold_the_locks() {
         ),
         (0o600, 0o600)
     );
-    // All users may read the record.
+    // Others may see what was recorded.
     assert_eq!(machine.mode("/run/nicpin/state.json"), 0o644);
     good(&machine, &["restore"]);
 }
 
-/// In a container `/proc/irq` is often masked: no device was removed.
+/// In a container `/proc/irq` is often masked: that is no device that was removed.
 #[test]
 fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
+    let mut said = String::new();
     for (hidden, leaves_empty) in [
         ("/proc/irq", false),
         ("/proc/irq", true),
@@ -109,8 +111,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
             );
         }
         assert_eq!((restore.code, restore.stdout.as_str()), (1, ""), "{hidden}");
-        let missing = format!("{hidden}: no such file or directory (ENOENT)");
-        assert!(restore.stderr.contains(&missing), "{}", restore.stderr);
+        said += &machine.rooted(&restore.stderr);
         assert_eq!(machine.read("/run/nicpin/state.json"), record, "{hidden}");
         if leaves_empty {
             machine.remove(hidden);
@@ -119,9 +120,19 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         good(&machine, &["restore"]);
         assert_eq!(machine.texts(), before);
     }
+    assert_data_eq!(
+        said,
+        str![[r"
+nicpin: ROOT/proc/irq: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+nicpin: ROOT/proc/irq: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+nicpin: ROOT/proc: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+nicpin: ROOT/sys/class/net: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+
+"]]
+    );
 }
 
-/// The watcher of the trial waits for it.
+/// The watcher of a trial waits for whoever holds the lock.
 #[test]
 fn a_trial_waits_for_the_lock() {
     let machine = Copy::of("two-node");
@@ -140,7 +151,7 @@ fn a_trial_waits_for_the_lock() {
     assert_eq!(machine.texts(), before);
 }
 
-/// None of these facts of an interface is needed.
+/// An interface's link is no reason to leave its settings, and those of all others, as they are.
 #[test]
 fn what_only_planning_reads_keeps_nothing_from_being_restored() {
     const FACTS: [&str; 9] = [
@@ -212,7 +223,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
 }
 
-/// Netlink and a name disagree, which leaves two vectors with one queue.
+/// Netlink and a name that disagree leave two vectors with one queue.
 #[test]
 fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 2, 2);
@@ -230,7 +241,7 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     assert_eq!(restored, ["10", "20"]);
 }
 
-/// One thread receives and one transmits, on one IRQ.
+/// One thread that receives and one that transmits, on one IRQ.
 #[test]
 fn threads_of_one_vector_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 1, 1);
@@ -252,6 +263,7 @@ const DEVICES: [&str; 2] = [
     "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
 ];
 
+/// Gives each of two interfaces the name of the other one.
 fn swap_names(root: &Path) {
     let names = ["nic0", "nic1"];
     let path = |path: String| root.join(path.trim_start_matches('/'));
@@ -272,7 +284,7 @@ fn swap_names(root: &Path) {
     }
 }
 
-/// Returns the settings of both devices, whatever their names are.
+/// The settings of both devices, whatever their names are.
 fn by_device(machine: &Copy) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
     let settings = machine
@@ -284,8 +296,8 @@ fn by_device(machine: &Copy) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whenever the names are swapped, each device gets its own settings, at the latest when the record says so, and no
-/// other device gets them.
+/// At whichever step of a restore the names are swapped, each device gets its own settings, at the latest when the
+/// record says so; and no other device gets them.
 #[test]
 fn names_that_are_swapped_during_a_restore() {
     let machine = Copy::of("four-node");
@@ -333,8 +345,8 @@ fn names_that_are_swapped_during_a_restore() {
     assert!(step > 100, "{step}");
 }
 
-/// An interface has no name when the queues of all names are listed, has one when it is read, and has lost it to
-/// another interface when its settings are written.
+/// An interface without a name when the queues of all names are noted is read under one, and has lost it to another
+/// interface when its settings are written.
 #[test]
 fn a_name_that_comes_and_goes_during_a_restore() {
     let machine = Copy::of("four-node");
@@ -389,15 +401,17 @@ fn names_that_are_swapped_before_an_apply_writes() {
         Ok::<_, ApplyError>(planned)
     });
     let error = done.unwrap_err().to_string();
-    assert!(
-        error.contains("/sys/class/net/nic0/queues") && error.contains("fix: run again"),
-        "{error}"
+    assert_data_eq!(
+        machine.rooted(&error),
+        str![
+            "ROOT/sys/class/net/nic0/queues: stale file handle (ESTALE); the interface was renamed meanwhile; fix: run again"
+        ]
     );
     assert_eq!(by_device(&machine), before);
     good(&machine, &["apply", "nic0"]);
 }
 
-/// The planned interface has no name for a moment, and another one gets its old name.
+/// The planned interface has no name for a moment, and another one gets the one that it had.
 #[test]
 fn a_name_that_another_interface_gets_while_an_apply_writes() {
     let machine = Copy::of("four-node");
@@ -422,7 +436,7 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
     assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
 }
 
-/// A host of containers has so many, which have no device.
+/// A host of containers has many interfaces without a device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {
     let machine = Copy::of("two-node");
@@ -442,53 +456,48 @@ fn more_interfaces_than_a_process_may_have_open_files() {
     assert_eq!(by_device(&machine), before);
 }
 
+/// `restore --dry-run` names what restore then writes, and writes nothing itself.
 #[test]
 fn a_dry_run_of_restore_names_what_restore_writes() {
     let machine = Copy::of("two-node");
-    let paths = |json: &str, key: &str| -> Vec<String> {
-        let report: serde_json::Value = serde_json::from_str(json).unwrap();
+    let paths = |args: &[&str], key: &str| -> Vec<String> {
+        let report = document(&machine, args);
         let path = |entry: &serde_json::Value| entry["path"].as_str().unwrap().to_owned();
         report[key].as_array().unwrap().iter().map(path).collect()
     };
+    let dry_run = ["restore", "--dry-run"];
     let untouched = machine.texts();
-    let nothing = "nothing to restore: there is no record of an apply";
-    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+    assert_eq!(paths(&dry_run, "writes"), Vec::<String>::new());
+    assert_data_eq!(
+        good(&machine, &dry_run),
+        str!["nothing to restore: there is no record of an apply"]
+    );
     assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);
     let applied = machine.texts();
-    let dry = paths(
-        &good(&machine, &["restore", "--dry-run", "--json"]),
-        "writes",
-    );
-    // Absent devices are no error.
+    let dry = paths(&dry_run, "writes");
+    // What is absent is no error.
     let [here, away] = ["/sys/class/net/nic0", "/nic0"].map(|path| machine.path(path));
     std::fs::rename(&here, &away).unwrap();
     let quiet = machine.nicpin(&["restore", "-n", "-q"]);
     assert_eq!((quiet.code, &*quiet.stderr), (0, ""));
     std::fs::rename(&away, &here).unwrap();
-    let table = good(&machine, &["restore", "-n"]);
+    let table = machine.nicpin(&["restore", "-n"]).stdout;
     assert_eq!(machine.texts(), applied);
-    let restored = paths(&good(&machine, &["restore", "--json"]), "results");
+    let restored = paths(&["restore"], "results");
     assert!(!dry.is_empty());
     assert_eq!(dry, restored);
-    assert!(
-        dry.iter().all(|path| table.contains(path.as_str())),
-        "{table}"
-    );
-    assert!(
-        table.contains(&format!("{} settings would be restored; ", dry.len())),
-        "{table}"
-    );
-    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+    expect("dry-run.restore.txt", table);
+    assert_eq!(paths(&dry_run, "writes"), Vec::<String>::new());
 }
 
-/// The next run removes the file of one that was killed while it wrote, and leaves that of a run that still exists.
+/// A run that is killed while it writes leaves a file, which the next one removes. That of a run that is still there stays.
 #[test]
 fn files_of_killed_runs_are_removed() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let report = machine.path("/metrics.prom");
-    // This is beyond the kernel's limit of process ids.
+    // No process has a number beyond the kernel's limit.
     let (ended, runs) = (4_194_305, std::process::id());
     let left = |pid: u32| {
         [
@@ -509,7 +518,7 @@ fn files_of_killed_runs_are_removed() {
     assert!(left(runs).iter().chain(&others).all(|path| path.exists()));
 }
 
-/// Others may have written the record.
+/// What somebody has written into the record is not printed as a whole.
 #[test]
 fn long_values_of_the_record_are_cut() {
     let machine = Copy::of("two-node");
