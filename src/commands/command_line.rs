@@ -2,6 +2,7 @@
 //! them.
 
 use std::ffi::OsString;
+use std::fmt::{self, Display, Formatter};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -67,11 +68,28 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
+/// A command, or a command with an option, that a word on the command line may mean: `plan --explain`.
+pub struct Suggestion {
+    command: String,
+    pub option: Option<String>,
+}
+
+impl Display for Suggestion {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let words = [Some(&self.command), self.option.as_ref()];
+        write!(f, "{}", words.iter().flatten().format(" "))
+    }
+}
+
 /// Returns `None` if more than two letters, or half of them, differ.
-pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
-    let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
-    if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
-        return Some((*command).to_owned());
+pub fn nearest_command(command: &Command, word: &str) -> Option<Suggestion> {
+    let suggestion = |command: &str, option: Option<&str>| Suggestion {
+        command: command.to_owned(),
+        option: option.map(str::to_owned),
+    };
+    let is_called = |(names, ..): &&(&str, _, _)| names.split(' ').contains(word);
+    if let Some((_, command, option)) = OTHER_NAMES.iter().find(is_called) {
+        return Some(suggestion(command, *option));
     }
     let option = only_option(command, word);
     if command.find_subcommand(word).is_none() && option.is_some() {
@@ -82,10 +100,10 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
         .flat_map(Command::get_name_and_visible_aliases)
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
         .min()?;
-    (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
+    (distance <= 2 && distance * 2 < word.len()).then(|| suggestion(name, None))
 }
 
-fn only_option(command: &Command, word: &str) -> Option<String> {
+fn only_option(command: &Command, word: &str) -> Option<Suggestion> {
     let shown = command
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -93,31 +111,35 @@ fn only_option(command: &Command, word: &str) -> Option<String> {
     having.exactly_one().ok()
 }
 
-/// Returns the command with the option, such as `plan --explain`.
-pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
+/// The command `name` with its option `word`.
+pub fn option_of(command: &Command, name: &str, word: &str) -> Option<Suggestion> {
     let mut options = command.find_subcommand(name)?.get_arguments();
     let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
     let takes_value = option.get_action().takes_values();
     let value = option.get_value_names().filter(|_| takes_value);
     let value = value.into_iter().flatten().map(|value| format!(" {value}"));
-    Some(format!("{name} --{word}{}", value.format("")))
+    Some(Suggestion {
+        command: name.to_owned(),
+        option: Some(format!("--{word}{}", value.format(""))),
+    })
 }
 
-const OTHER_NAMES: [(&str, &str); 14] = [
-    ("show list ls info get query view", "status"),
-    ("diff preview dry-run dryrun simulate", "plan"),
-    ("why reason reasons", "plan --explain"),
-    ("version", "--version"),
-    ("set enable tune fix pin write save", "apply"),
-    ("verify test validate audit doctor", "check"),
-    ("undo reset revert rollback disable unpin", "restore"),
-    ("commit keep accept", "confirm"),
-    ("stats top sample record", "measure"),
-    ("monitor daemon follow", "watch"),
-    ("bench benchmark", "compare"),
-    ("exec", "run"),
-    ("topology topo numa hardware", "nodes"),
-    ("dump snapshot export", "capture"),
+/// Words of other programs, with the command that they mean, and its option.
+const OTHER_NAMES: [(&str, &str, Option<&str>); 14] = [
+    ("show list ls info get query view", "status", None),
+    ("diff preview dry-run dryrun simulate", "plan", None),
+    ("why reason reasons", "plan", Some("--explain")),
+    ("version", "--version", None),
+    ("set enable tune fix pin write save", "apply", None),
+    ("verify test validate audit doctor", "check", None),
+    ("undo reset revert rollback disable unpin", "restore", None),
+    ("commit keep accept", "confirm", None),
+    ("stats top sample record", "measure", None),
+    ("monitor daemon follow", "watch", None),
+    ("bench benchmark", "compare", None),
+    ("exec", "run", None),
+    ("topology topo numa hardware", "nodes", None),
+    ("dump snapshot export", "capture", None),
 ];
 
 /// Options that have no effect with these commands, formats and options.
@@ -281,14 +303,11 @@ mod tests {
 
     #[test]
     fn the_nearest_command_differs_in_few_letters() {
+        let nearest = |word| Some(nearest_command(&Cli::command(), word)?.to_string());
         for (word, command) in [
-            ("plam", Some("plan")),
-            ("chekc", Some("check")),
-            ("stauts", Some("status")),
-        ] {
-            assert_eq!(nearest_command(&Cli::command(), word).as_deref(), command);
-        }
-        for (word, command) in [
+            ("plam", "plan"),
+            ("chekc", "check"),
+            ("stauts", "status"),
             ("explain", "plan --explain"),
             ("why", "plan --explain"),
             ("masks", "plan --masks"),
@@ -299,13 +318,9 @@ mod tests {
             ("undo", "restore"),
             ("topo", "nodes"),
         ] {
-            assert_eq!(
-                nearest_command(&Cli::command(), word).as_deref(),
-                Some(command)
-            );
+            assert_eq!(nearest(word).as_deref(), Some(command));
         }
-        for (_, command) in OTHER_NAMES {
-            let command = command.split(' ').next().unwrap();
+        for (_, command, _) in OTHER_NAMES {
             if command == "--version" {
                 continue;
             }
@@ -315,7 +330,7 @@ mod tests {
             );
         }
         for word in ["eth0", "ens1f0", "bond0", "p", ""] {
-            assert_eq!(nearest_command(&Cli::command(), word), None, "{word}");
+            assert_eq!(nearest(word), None, "{word}");
         }
     }
 }

@@ -228,14 +228,11 @@ fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
         return error;
     }
     let defined = defined();
-    let option = option_of(&defined, command, selector);
-    let nearest = option.or_else(|| nearest_command(&defined, selector));
-    let is_option = nearest
-        .as_ref()
-        .is_some_and(|nearest| nearest.contains(" -"));
+    let nearest =
+        option_of(&defined, command, selector).or_else(|| nearest_command(&defined, selector));
     let text = match nearest {
-        _ if command != "status" && !is_option => return error,
-        Some(nearest) if nearest == *selector => format!(
+        Some(nearest) if command != "status" && nearest.option.is_none() => return error,
+        Some(nearest) if nearest.to_string() == *selector => format!(
             "`{nearest}` is a command, which comes before its options and selectors: nicpin {nearest} ..."
         ),
         Some(nearest) => format!(
