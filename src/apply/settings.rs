@@ -65,7 +65,7 @@ pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'
     let with_text = |setting: Setting<'a>| {
         let text = match writes.get(&setting.place()) {
             Some(value) => (*value).clone(),
-            None if wanted.get(&setting.place())?.is_same(&setting.value) => {
+            None if wanted.get(&setting.place())?.is_same(&setting.held.value) => {
                 setting.text().to_string()
             }
             None => return None,

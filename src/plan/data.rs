@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
 use crate::machine::interface::is_pci_address;
+use crate::machine::setting::Value;
 use crate::machine::vector::{effective, known};
-use crate::machine::{Channels, NodeSource, QueueId, Role, Source};
+use crate::machine::{Channels, NodeSource, QueueId, Role, SettingKind, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
+use crate::plan::wanted::WantedSetting;
 use crate::plan::why::Why;
 use crate::plan::write::Write;
 use crate::policy::Balancer;
@@ -197,6 +199,52 @@ pub struct PlannedInterface {
 }
 
 impl PlannedInterface {
+    #[doc(hidden)]
+    pub fn wanted<'a>(&'a self) -> impl Iterator<Item = WantedSetting<'a>> {
+        use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
+        use Value::{Count, On, Spread};
+        let mut all = Vec::new();
+        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a str| {
+            all.extend(value.map(|value| WantedSetting {
+                interface: &self.name,
+                kind,
+                number,
+                value,
+                why,
+            }));
+        };
+        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Value::from);
+        for vector in &self.vectors {
+            add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
+        }
+        if let Some(rss) = &self.rss {
+            add(Rss, 0, rss.queues.as_ref().map(Spread), &rss.why);
+        }
+        for thread in &self.threads {
+            add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
+        }
+        for queue in &self.rx_queues {
+            let flows = queue.rps_flow_cnt.map(Count);
+            add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
+            add(RpsFlow, queue.queue, flows, "its share of the flow table");
+        }
+        for queue in &self.tx_queues {
+            let rxqs = cpus(&queue.xps_rxqs);
+            add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
+            add(XpsRxqs, queue.queue, rxqs, "flows of this receive queue");
+        }
+        add(Ntuple, 0, self.ntuple.map(On), "accelerated RFS");
+        all.into_iter()
+    }
+
+    pub(crate) fn cpus_mut(&mut self) -> impl Iterator<Item = &mut Option<CpuSet>> {
+        let vectors = self.vectors.iter_mut().map(|vector| &mut vector.cpus);
+        let threads = self.threads.iter_mut().map(|thread| &mut thread.cpus);
+        let rx = self.rx_queues.iter_mut().map(|rx| &mut rx.rps_cpus);
+        let tx = self.tx_queues.iter_mut().map(|tx| &mut tx.xps_cpus);
+        vectors.chain(threads).chain(rx).chain(tx)
+    }
+
     /// Whether an IRQ of a queue is known and movable, one of each receive queue is known, and one of a transmit queue,
     /// if there may be IRQs that are not understood.
     pub fn is_judged(&self) -> bool {

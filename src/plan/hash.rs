@@ -5,7 +5,9 @@ use itertools::Itertools as _;
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, Role};
+use crate::machine::SettingKind::{NapiThread, Rps, RpsFlow, Vector, Xps};
+use crate::machine::setting::Value;
+use crate::machine::{Machine, Role, SettingKind};
 use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
 /// Facts that differ between boots do not count: IRQ numbers, current settings, link states and speeds.
@@ -48,15 +50,13 @@ pub(crate) fn hash(
         for tx in &interface.tx_queues {
             hash.text("xps").numbers([tx.queue]).sets(&tx.xps_cpus);
         }
-        if let Some(queues) = interface.rss.as_ref().and_then(|rss| rss.queues.as_ref()) {
-            hash.text("rss").numbers(queues.iter().copied());
-        }
-        if interface.tx_queues.iter().any(|tx| tx.xps_rxqs.is_some()) {
-            let rxqs = interface.tx_queues.iter().flat_map(|tx| &tx.xps_rxqs);
-            hash.text("rxqs").sets(rxqs);
-        }
-        if let Some(on) = interface.ntuple {
-            hash.text("ntuple").numbers([u32::from(on)]);
+        let is_above = |kind: &_| matches!(kind, Vector | NapiThread | Rps | RpsFlow | Xps);
+        for kind in SettingKind::ALL.iter().filter(|kind| !is_above(kind)) {
+            let values = interface.wanted().filter(|wanted| wanted.kind == *kind);
+            let mut values = values.map(|wanted| wanted.value).peekable();
+            if values.peek().is_some() {
+                hash.text(kind.hashed()).values(values);
+            }
         }
     }
     for change in channels {
@@ -135,23 +135,42 @@ impl PlanHasher {
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) -> &mut Self {
-        for number in numbers {
-            self.0.push(1);
-            self.0.extend(number.to_le_bytes());
-        }
+        numbers
+            .into_iter()
+            .for_each(|number| self.add_number(number));
         self.end()
     }
 
     fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) -> &mut Self {
-        for cpus in sets {
-            for (index, word) in cpus.used_words() {
-                self.0.push(1);
-                self.0.extend(index.to_le_bytes());
-                self.0.extend(word.to_le_bytes());
+        sets.into_iter().for_each(|set| self.add_set(set));
+        self.end()
+    }
+
+    fn values<'a>(&mut self, values: impl Iterator<Item = Value<'a>>) -> &mut Self {
+        for value in values {
+            match value {
+                Value::Mask(set) => self.add_set(&set),
+                Value::Count(count) => self.add_number(count),
+                Value::On(on) => self.add_number(on.into()),
+                Value::Spread(queues) => queues.iter().for_each(|queue| self.add_number(*queue)),
+                Value::Table(table) => table.table.iter().for_each(|queue| self.add_number(*queue)),
             }
-            self.0.push(2);
         }
         self.end()
+    }
+
+    fn add_number(&mut self, number: u32) {
+        self.0.push(1);
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn add_set(&mut self, cpus: &CpuSet) {
+        for (index, word) in cpus.used_words() {
+            self.0.push(1);
+            self.0.extend(index.to_le_bytes());
+            self.0.extend(word.to_le_bytes());
+        }
+        self.0.push(2);
     }
 
     fn end(&mut self) -> &mut Self {

@@ -97,6 +97,21 @@ impl SettingKind {
         }
     }
 
+    /// Its name in the hash of a plan, which must not change.
+    pub(crate) fn hashed(self) -> &'static str {
+        match self {
+            Vector => "vector",
+            Rss => "rss",
+            NapiThread => "thread",
+            Rps => "rps",
+            RpsFlow => "rps_flow_cnt",
+            Xps => "xps",
+            XpsRxqs => "rxqs",
+            Sysctl => "flow_entries",
+            Ntuple => "ntuple",
+        }
+    }
+
     /// The form of a text that can be written.
     pub(crate) fn expected(self) -> &'static str {
         match self {

@@ -9,9 +9,11 @@ mod value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use self::SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs};
+use itertools::chain;
+
+use self::SettingKind::{NapiThread, Ntuple, Rss, Sysctl, Vector};
 use self::value::Value::{Count, Mask, On, Spread, Table};
-use crate::cpuset::{MaskFile, QueueSet};
+use crate::cpuset::QueueSet;
 use crate::machine::{Interface, Machine, Rss as RssTable};
 
 pub(crate) use self::files::ethtool_file;
@@ -19,15 +21,15 @@ pub use self::files::{FLOW_ENTRIES, IRQ_FILES, NET, affinity_file, queue_file, q
 pub use self::id::{PortId, SettingId, SettingName};
 pub use self::kind::SettingKind;
 pub(crate) use self::value::means_same;
-pub use self::value::{Value, on_or_off};
+pub use self::value::{Held, Value, on_or_off};
 
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
     pub kind: SettingKind,
     /// IRQ of a vector, process id of a thread, number of a queue; else 0.
     pub number: u32,
-    pub value: Value<'a>,
-    file: Option<&'a MaskFile>,
+    pub held: Held<'a>,
+    /// `None` for a setting of the whole machine.
     owner: Option<&'a Interface>,
 }
 
@@ -42,41 +44,29 @@ pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_
 }
 
 impl Interface {
-    pub(crate) fn settings<'a>(&'a self) -> impl Iterator<Item = Setting<'a>> {
-        let mut all = Vec::new();
-        let mut add = |kind, number, file, value: Option<Value<'a>>| {
-            all.extend(value.map(|value| Setting {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
+        let (vectors, threads) = (self.vectors.iter(), self.threads.iter());
+        let rx = self.rx_queues.iter();
+        let rx = rx.flat_map(|rx| rx.settings().map(|(kind, held)| (kind, rx.index, held)));
+        let tx = self.tx_queues.iter();
+        let tx = tx.flat_map(|tx| tx.settings().map(|(kind, held)| (kind, tx.index, held)));
+        let rss = self.rss.as_ref().map(|table| Table(Cow::Borrowed(table)));
+        chain!(
+            vectors.map(|vector| (Vector, vector.irq, Some((&vector.affinity).into()))),
+            threads.map(|thread| (NapiThread, thread.pid, Some((&thread.affinity).into()))),
+            rx,
+            tx,
+            [(Rss, 0, rss.map(Held::from))],
+            [(Ntuple, 0, self.ntuple.map(|on| On(on).into()))],
+        )
+        .filter_map(|(kind, number, held)| {
+            Some(Setting {
                 kind,
                 number,
-                value,
-                file,
+                held: held?,
                 owner: Some(self),
-            }));
-        };
-        let mask = |file: &'a MaskFile| Mask(Cow::Borrowed(&file.cpus));
-        let mut add_mask = |kind, number, file: Option<&'a MaskFile>| {
-            add(kind, number, file, file.map(mask));
-        };
-        for vector in &self.vectors {
-            add_mask(Vector, vector.irq, Some(&vector.affinity));
-        }
-        for thread in &self.threads {
-            add_mask(NapiThread, thread.pid, Some(&thread.affinity));
-        }
-        for rx in &self.rx_queues {
-            add_mask(Rps, rx.index, rx.rps_cpus.as_ref());
-        }
-        for tx in &self.tx_queues {
-            add_mask(Xps, tx.index, tx.xps_cpus.as_ref());
-            add_mask(XpsRxqs, tx.index, tx.xps_rxqs.as_ref());
-        }
-        for rx in &self.rx_queues {
-            add(RpsFlow, rx.index, None, rx.rps_flow_cnt.map(Count));
-        }
-        let table = self.rss.as_ref().map(Cow::Borrowed);
-        add(Rss, 0, None, table.map(Table));
-        add(Ntuple, 0, None, self.ntuple.map(On));
-        all.into_iter()
+            })
+        })
     }
 }
 
@@ -85,8 +75,7 @@ impl Machine {
         self.flow_entries.into_iter().map(|entries| Setting {
             kind: Sysctl,
             number: 0,
-            value: Count(entries),
-            file: None,
+            held: Count(entries).into(),
             owner: None,
         })
     }
@@ -121,7 +110,7 @@ impl<'a> Setting<'a> {
 
 impl Setting<'_> {
     pub fn text(&self) -> Arc<str> {
-        match (self.file, &self.value) {
+        match (self.held.file, &self.held.value) {
             (Some(file), _) => Arc::clone(&file.text),
             (_, Table(table)) => table.to_setting().into(),
             (_, value) => self.text_of(value).unwrap_or_default().into(),
@@ -131,8 +120,8 @@ impl Setting<'_> {
     /// `None` if the setting cannot have this value: the kernel accepts no mask that is wider than the file is now, and
     /// no RSS table of another length.
     pub(crate) fn text_of(&self, value: &Value<'_>) -> Option<String> {
-        match (value, &self.value) {
-            (Mask(cpus), _) => cpus.to_mask(self.file?.width),
+        match (value, &self.held.value) {
+            (Mask(cpus), _) => cpus.to_mask(self.held.file?.width),
             (Count(count), _) => Some(count.to_string()),
             (On(on), _) => Some(on_or_off(*on).to_owned()),
             (Spread(queues), Table(now)) => Some(now.spread_over(queues).to_setting()),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use self::Value::{Count, Mask, On, Spread, Table};
 use super::kind::SettingKind;
-use crate::cpuset::{CpuSet, QueueSet};
+use crate::cpuset::{CpuSet, MaskFile, QueueSet};
 use crate::machine::Rss;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,34 @@ pub enum Value<'a> {
     Table(Cow<'a, Rss>),
     /// An RSS table of any length with as many entries for each of these queues; only planned.
     Spread(&'a QueueSet),
+}
+
+impl<'a> From<&'a CpuSet> for Value<'a> {
+    fn from(set: &'a CpuSet) -> Self {
+        Mask(Cow::Borrowed(set))
+    }
+}
+
+/// A value that the machine holds, and of a mask what its file prints.
+#[derive(Debug, Clone)]
+pub struct Held<'a> {
+    pub value: Value<'a>,
+    pub(super) file: Option<&'a MaskFile>,
+}
+
+impl<'a> From<&'a MaskFile> for Held<'a> {
+    fn from(file: &'a MaskFile) -> Self {
+        Self {
+            value: (&file.cpus).into(),
+            file: Some(file),
+        }
+    }
+}
+
+impl<'a> From<Value<'a>> for Held<'a> {
+    fn from(value: Value<'a>) -> Self {
+        Self { value, file: None }
+    }
 }
 
 impl Value<'_> {
