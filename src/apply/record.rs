@@ -12,8 +12,9 @@ use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
 use crate::drivers::Taught;
 use crate::machine::setting::{Place, PortId, SettingId, SettingName};
-use crate::machine::{Channels, Interface, Machine, Program, Rss, SettingKind};
+use crate::machine::{Channels, Interface, Machine, Program, Rss, SettingKind, Vector};
 use crate::plan::Plan;
+use crate::read::handlers::Handlers;
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::report::restored::Restored;
 use crate::root::Root;
@@ -75,6 +76,13 @@ impl Irq {
             inode: root.inode(&format!("/sys/kernel/irq/{number}")),
         }
     }
+
+    /// `None` if the number has another IRQ than when the vector was read: its driver made its IRQs anew.
+    fn of(root: &Root, handlers: &Handlers<'_>, vector: &Vector) -> Option<Self> {
+        let now = Self::now(root, vector.irq);
+        let named = handlers.of(vector.irq).unwrap_or_default();
+        (named.join(", ") == vector.action).then_some(now)
+    }
 }
 
 impl Record {
@@ -122,9 +130,11 @@ impl Record {
                 self.first_seen.entry(id).or_insert(text);
             }
         }
+        let handlers = Handlers::new(root);
         for (setting, value) in settings::planned_settings(machine, plan) {
             let set = self.last_set.entry(setting.id()).or_default();
-            let irq = setting.irq().map(|irq| Irq::now(root, irq));
+            let vector = setting.vector();
+            let irq = vector.and_then(|vector| Irq::of(root, &handlers, vector));
             // For the same plan as before, keep the outcome of the last write.
             if set.value != value || set.irq != irq {
                 *set = LastSet {

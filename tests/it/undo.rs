@@ -436,6 +436,28 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
     assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
 }
 
+/// The number of a vector that was read may have another IRQ when it is recorded: it is no sign that the first one is
+/// only named otherwise now.
+#[test]
+fn an_irq_that_is_made_anew_between_reading_and_recording() {
+    let machine = Copy::of("four-node");
+    let affinity = "/proc/irq/60/smp_affinity";
+    let (first, interrupts) = (machine.read(affinity), machine.read("/proc/interrupts"));
+    let root = Root::open(machine.dir()).unwrap();
+    apply::apply(&root, Options::default(), |root| {
+        let planned = planned_for(root, &["nic1"])?;
+        let anew = interrupts.replace("nic1-TxRx-1", "nic1-rx-1");
+        machine.write("/proc/interrupts", &anew);
+        Ok::<_, ApplyError>(planned)
+    })
+    .unwrap();
+    assert_ne!(machine.read(affinity), first);
+    good(&machine, &["apply", "nic1"]);
+    machine.write("/proc/interrupts", &interrupts);
+    machine.nicpin(&["restore"]);
+    assert_eq!(machine.read(affinity).trim(), first.trim());
+}
+
 /// A host of containers has many interfaces without a device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {

@@ -14,6 +14,7 @@ use itertools::chain;
 use self::SettingKind::{NapiThread, Ntuple, Rss, Sysctl, Vector};
 use self::value::Value::{Count, Mask, On, Spread, Table};
 use crate::cpuset::QueueSet;
+use crate::machine;
 use crate::machine::{Interface, Machine, Rss as RssTable};
 
 pub(crate) use self::files::ethtool_file;
@@ -101,6 +102,10 @@ impl<'a> Setting<'a> {
 
     pub(crate) fn place(&self) -> Place<'a> {
         place(self.kind, self.number, self.interface())
+    }
+
+    pub(crate) fn vector(&self) -> Option<&'a machine::Vector> {
+        self.irq().and_then(|irq| self.owner?.vector(irq))
     }
 
     pub fn irq(&self) -> Option<u32> {

@@ -478,6 +478,8 @@ def main():
     if restored.returncode != 0:
         failures += 1
         print(f"FAIL: restore: {restored.returncode}: {restored.stdout}{restored.stderr}")
+    # A pending move shows the affinity before it for a moment (`irq_move_masked_irq`).
+    wait(2, lambda: state() == first)
     last = state()
     for key in sorted(first.keys() | last.keys()):
         if first.get(key) != last.get(key):
