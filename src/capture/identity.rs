@@ -228,7 +228,8 @@ fn find(
         return Some((0..whole.len(), IPV4));
     }
     let is_address = |text: &&str| *text != "::" && text.parse::<Ipv6Addr>().is_ok();
-    if let Some(address) = [whole, run].into_iter().find(is_address) {
+    let before_dot = run.split('.').next().unwrap_or_default();
+    if let Some(address) = [whole, run, before_dot].into_iter().find(is_address) {
         return Some((0..address.len(), Ip("::")));
     }
     // The digits of a known address anywhere, with any separators: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
