@@ -376,6 +376,10 @@ fn a_record_that_cannot_be_read_is_unknown() {
     machine.set_mode("/run/nicpin/state.json", 0o644);
     machine.write("/run/nicpin/state.json", "{");
     let malformed = unknown();
+    let flow_table = machine
+        .nicpin(&["check", "--rfs", "32768", "--json"])
+        .json();
+    assert_eq!(flow_table["unknown"][0].get("interface"), None);
     // Nothing is said of what was never applied, or written.
     let screens = ["check", "status"].map(|command| words(&machine, &[command]));
     expect("record-unreadable.txt", screens.concat());
