@@ -164,7 +164,9 @@ impl Record {
     fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         let planned = plan.interfaces.iter();
         let planned = planned.filter_map(|planned| machine.interface(&planned.name));
-        for setting in planned.flat_map(Interface::settings) {
+        // While a driver makes its queues anew, netlink and names are of different moments.
+        let is_clear = |interface: &&Interface| interface.contradictions.is_empty();
+        for setting in planned.filter(is_clear).flat_map(Interface::settings) {
             let (id, irq) = (setting.id(), setting.irq().map(|irq| Irq::now(root, irq)));
             let mut before = self.last_set.iter();
             let is_same = |entry: &(&SettingId, &LastSet)| {
@@ -172,12 +174,12 @@ impl Record {
             };
             let other = before.find(is_same).map(|(other, _)| other.clone());
             if let Some(other) = other.filter(|other| *other != id) {
-                self.first_seen
-                    .remove(&other)
-                    .map(|text| self.first_seen.insert(id.clone(), text));
-                self.last_set
-                    .remove(&other)
-                    .map(|set| self.last_set.insert(id, set));
+                if let Some(text) = self.first_seen.remove(&other) {
+                    self.first_seen.entry(id.clone()).or_insert(text);
+                }
+                if let Some(set) = self.last_set.remove(&other) {
+                    self.last_set.insert(id, set);
+                }
             }
         }
         let is_known = |row: &Taught| {

@@ -458,6 +458,27 @@ fn an_irq_that_is_made_anew_between_reading_and_recording() {
     assert_eq!(machine.read(affinity).trim(), first.trim());
 }
 
+/// While a driver makes its queues anew, netlink and the names of IRQs may be of different moments.
+#[test]
+fn a_moment_in_which_netlink_and_names_disagree_changes_no_first_setting() {
+    let machine = Copy::of("four-node");
+    machine.write("/proc/irq/60/smp_affinity", "0010\n");
+    machine.write("/proc/irq/61/smp_affinity", "0020\n");
+    let before = machine.texts();
+    good(&machine, &["apply", "nic1"]);
+    let swapped = |irq: u32| match irq {
+        60 | 61 => 121 - irq,
+        _ => irq,
+    };
+    let queues = (0..8).flat_map(|queue| ["rx", "tx"].map(|way| (way, queue, swapped(59 + queue))));
+    let reported = Port::new("nic1", -1, 8, 8).netlink(&queues.collect::<Vec<_>>());
+    machine.put("nicpin/netlink/nic1", &reported.netlink);
+    good(&machine, &["apply", "nic1"]);
+    machine.remove("/nicpin/netlink/nic1");
+    good(&machine, &["restore"]);
+    assert_eq!(machine.texts(), before);
+}
+
 /// A host of containers has many interfaces without a device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {
