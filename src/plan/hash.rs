@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 use crate::cpuset::CpuSet;
 use crate::machine::SettingKind::{NapiThread, Rps, RpsFlow, Vector, Xps};
 use crate::machine::setting::Value;
-use crate::machine::{Machine, Role, SettingKind};
+use crate::machine::{Machine, Role};
 use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
 /// Facts that differ between boots do not count: IRQ numbers, current settings, link states and speeds.
@@ -50,13 +50,12 @@ pub(crate) fn hash(
         for tx in &interface.tx_queues {
             hash.text("xps").numbers([tx.queue]).sets(&tx.xps_cpus);
         }
-        let is_above = |kind: &_| matches!(kind, Vector | NapiThread | Rps | RpsFlow | Xps);
-        for kind in SettingKind::ALL.iter().filter(|kind| !is_above(kind)) {
-            let values = interface.wanted().filter(|wanted| wanted.kind == *kind);
-            let mut values = values.map(|wanted| wanted.value).peekable();
-            if values.peek().is_some() {
-                hash.text(kind.hashed()).values(values);
-            }
+        let is_above = |kind| matches!(kind, Vector | NapiThread | Rps | RpsFlow | Xps);
+        let others = interface.wanted().filter(|wanted| !is_above(wanted.kind));
+        let others = others.sorted_by_key(|wanted| wanted.kind);
+        for (kind, others) in &others.into_iter().chunk_by(|wanted| wanted.kind) {
+            hash.text(kind.hashed())
+                .values(others.map(|wanted| wanted.value));
         }
     }
     for change in channels {
