@@ -280,9 +280,7 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
         machine.write("/run/nicpin/state.json", text);
-        let [apply, restore] = ["apply", "restore"].map(|command| machine.fails(&[command], 1));
-        assert_eq!(apply, restore);
-        said += &apply;
+        said += &machine.fails_to_apply_and_restore();
     }
     assert_data_eq!(
         said,

@@ -296,7 +296,7 @@ nicpin: --channels: 8 channels requested, but the driver has a fixed number: the
             "8 channels requested, but the driver has given no answer on channels: the number stays as it is"
         ]
     );
-    // Nothing is advised that was asked for in vain.
+    // No note advises what was requested and could not be done.
     let notes = eth0["notes"].as_array().unwrap();
     assert!(notes.iter().all(|note| fix(note).is_none()), "{eth0}");
     for format in ["table", "json", "sh"] {

@@ -132,9 +132,7 @@ fn state_files_that_other_users_may_write_are_not_used() {
         let machine = Copy::of("two-node");
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
         machine.set_mode(path, mode);
-        let [apply, restore] = ["apply", "restore"].map(|command| machine.fails(&[command], 1));
-        assert_eq!(apply, restore);
-        said += &apply;
+        said += &machine.fails_to_apply_and_restore();
     }
     assert_data_eq!(
         said,

@@ -188,6 +188,13 @@ impl Copy {
         self.rooted(&run.stderr)
     }
 
+    /// `apply` and `restore` fail with the same line.
+    pub fn fails_to_apply_and_restore(&self) -> String {
+        let [apply, restore] = ["apply", "restore"].map(|command| self.fails(&[command], 1));
+        assert_eq!(apply, restore);
+        apply
+    }
+
     /// What was printed, with `ROOT` for the directory of this machine.
     pub fn rooted(&self, text: &str) -> String {
         text.replace(self.dir().to_str().unwrap(), "ROOT")
