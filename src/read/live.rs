@@ -93,6 +93,7 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             }
         }
         let seconds = second_functions(interfaces);
+        remove_irqs_of_others(interfaces, &seconds);
         interfaces.retain(|interface| !seconds.contains_key(&interface.name));
         cards.retain(|card| !seconds.contains_key(&card.address));
         machine.others.seconds = seconds;
@@ -126,21 +127,42 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     Ok(machine)
 }
 
-/// Functions whose IRQs netlink reports for an interface, by its name. A single IRQ may be a shared line.
+/// Functions whose IRQs netlink reports for an interface of the same driver, by its name. A single IRQ may be a shared
+/// line.
 fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
     let reported = interfaces.iter().flat_map(|interface| {
         let irqs = interface.napis().filter_map(|napi| napi.irq);
-        irqs.map(|irq| (irq, &interface.name))
+        irqs.map(move |irq| (irq, interface))
     });
-    let owners: BTreeMap<u32, &String> = reported.collect();
+    let owners: BTreeMap<u32, &Interface> = reported.collect();
     let second = |interface: &Interface| {
         let irqs = &interface.device.irqs;
         let is_second = interface.is_elsewhere() && irqs.len() > 1;
-        let mut owner = irqs.iter().filter_map(|irq| owners.get(irq));
-        let owner = owner.next().filter(|_| is_second)?;
-        Some((interface.name.clone(), (*owner).clone()))
+        let owner = irqs.iter().find_map(|irq| owners.get(irq));
+        let owner = owner.filter(|owner| is_second && owner.driver == interface.driver)?;
+        Some((interface.name.clone(), owner.name.clone()))
     };
     interfaces.iter().filter_map(second).collect()
+}
+
+/// Removes reported IRQs of other devices: e1000e reports the line that its function has without MSI-X, whose number
+/// another device's vector may have.
+fn remove_irqs_of_others(interfaces: &mut [Interface], seconds: &BTreeMap<String, String>) {
+    let of_seconds = interfaces.iter().filter_map(|interface| {
+        let owner = seconds.get(&interface.name)?;
+        Some((owner.clone(), interface.device.irqs.clone()))
+    });
+    let of_seconds: BTreeMap<String, Vec<u32>> = of_seconds.collect();
+    for interface in interfaces {
+        let (device, second) = (&interface.device, of_seconds.get(&interface.name));
+        let is_own =
+            |irq: &u32| device.may_have(*irq) || second.is_some_and(|irqs| irqs.contains(irq));
+        let napis = interface
+            .netdev
+            .iter_mut()
+            .flat_map(|answer| &mut answer.napis);
+        napis.for_each(|napi| napi.irq = napi.irq.filter(is_own));
+    }
 }
 
 /// Reads the steering settings of interfaces that were read with [`Queues::Numbers`](crate::read::Queues::Numbers).

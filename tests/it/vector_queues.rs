@@ -175,6 +175,41 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
 
+/// e1000e with MSI-X (Linux 6.18) reports its unused line, whose number a vector of another card has by now.
+#[test]
+fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
+    let own = ["eth0-rx-0", "eth0-tx-0", "eth0"];
+    let port = Port::new("eth0", 1000, 1, 1).netlink(&[("rx", 0, 41), ("tx", 0, 41)]);
+    let mut other = Card::new(
+        "igb",
+        "pci0000:c0/0000:c0:02.0",
+        "0000:c1:00.0",
+        1,
+        "5.0 GT/s PCIe",
+        4,
+    );
+    other = other.port(Port::new("eth1", 1000, 2, 2));
+    other = other.vectors(
+        40,
+        ["eth1", "eth1-TxRx-0", "eth1-TxRx-1"],
+        &cpus("0-7"),
+        &[0],
+    );
+    let tree = Copy::build(&two_nodes([card("e1000e", port, 30, &own), other]));
+    let known = tree.host();
+    let known = known.interfaces.iter().map(vectors);
+    assert_eq!(
+        known.collect::<Vec<_>>(),
+        [
+            ["30=rx 0 name", "31=tx 0 name", "32=control"],
+            ["41=combined 0 name", "42=combined 1 name", "40=control"]
+        ]
+    );
+    let plan = tree.plan(&[]);
+    assert_eq!(codes(of(&plan, "eth0")), [""; 0]);
+    assert_eq!(planned(of(&plan, "eth1")), ["4", "5"]);
+}
+
 /// One interface over two functions, one on each node: every vector goes to the node of its function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
