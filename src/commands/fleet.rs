@@ -1,6 +1,7 @@
 //! `nicpin fleet`: many machines, from their documents or their captures.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::cell::RefCell;
+use std::panic::{PanicHookInfo, resume_unwind, set_hook};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -32,6 +33,7 @@ pub struct FleetArgs {
 }
 
 pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
+    set_hook(Box::new(name_source));
     let tally = read(cli, args);
     let fleet = tally.report();
     for failed in &fleet.failed {
@@ -49,6 +51,24 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
         screen::fleet::fleet(&fleet, cli.verbose)
     };
     Ok(fleet.exit())
+}
+
+thread_local! {
+    /// What this thread reads.
+    static SOURCE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A panic ends the report about all hosts: the user can leave out the one that caused it.
+fn name_source(panic: &PanicHookInfo<'_>) {
+    let at = panic
+        .location()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    SOURCE.with_borrow(|source| {
+        output::say(&format!(
+            "{source}: nicpin failed at {at} while it read this; fix: leave it out, and report it"
+        ));
+    });
 }
 
 /// Bytes, more than a capture takes; never touched.
@@ -106,9 +126,8 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
             } else {
                 source.clone()
             };
-            for (named, host) in catch_panic(|| Host::parse(&document.text))
-                .unwrap_or_else(|panic| vec![(None, Err(panic))])
-            {
+            SOURCE.set(source.clone());
+            for (named, host) in Host::parse(&document.text) {
                 let name = document.host.clone().or(named);
                 match host {
                     Ok(host) => tally.add(&name.unwrap_or_else(|| file.clone()), host),
@@ -117,27 +136,19 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
             }
         }
         Machine(path) => {
-            let read = catch_panic(|| read_copy(cli, &path)).and_then(|read| {
-                let (named, host) = read.map_err(|error| format!("{error:#}"))?;
-                Ok((named, host?))
-            });
-            match read {
+            let source = path.display().to_string();
+            SOURCE.set(source.clone());
+            let read = read_copy(cli, &path).map_err(|error| format!("{error:#}"));
+            match read.and_then(|(named, host)| Ok((named, host?))) {
                 Ok((named, host)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
                 // Most errors begin with the path.
                 Err(error) => {
-                    let source = path.display().to_string();
                     let rest = error.strip_prefix(&format!("{source}: ")).unwrap_or(&error);
                     tally.fail(&source, rest);
                 }
             }
         }
     }
-}
-
-/// Catches a panic: one host must not end the report about the others.
-fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read))
-        .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
 }
 
 fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
@@ -168,16 +179,4 @@ fn stem(path: &Path) -> String {
     stem.filter(|stem| !stem.is_empty())
         .unwrap_or(&name)
         .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_that_makes_nicpin_panic_is_an_error() {
-        assert_eq!(catch_panic(|| 1), Ok(1));
-        let failed: Result<(), String> = catch_panic(|| panic!("dev_port"));
-        assert!(failed.unwrap_err().starts_with("nicpin failed"));
-    }
 }
