@@ -1,23 +1,13 @@
 //! Changes an interface's channels before any other write: queues, vectors and their masks come and go with them.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
-
 use crate::apply::lock::stop_reason;
 use crate::apply::settings;
 use crate::apply::write::not_performed;
-use crate::cpuset::QueueSet;
-use crate::kinds::why_not_writable;
-use crate::machine::setting::queue_files;
+use crate::kinds::{channels, why_not_writable};
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};
-use crate::read::ethtool::{self, set_channels};
 use crate::report::outcome::ChannelOutcome;
-use crate::root::{Root, errno_of, errno_words};
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::root::Root;
 
 #[derive(Debug)]
 pub(crate) struct ChangedChannels {
@@ -64,59 +54,15 @@ pub(crate) fn change_planned_channels(
 
 impl ChangedChannels {
     pub(crate) fn perform(mut self, root: &Root, obstacle: Option<String>) -> ChannelOutcome {
-        self.outcome.refused = obstacle.or_else(|| self.set(root).err());
+        let set = || {
+            channels::set(
+                root,
+                &self.outcome.interface,
+                &self.channels,
+                self.resets_rss,
+            )
+        };
+        self.outcome.refused = obstacle.or_else(|| set().err());
         self.outcome
-    }
-
-    fn set(&self, root: &Root) -> Result<(), String> {
-        let (interface, wanted) = (&self.outcome.interface, self.channels);
-        if self.resets_rss {
-            reset_rss(root, interface, wanted);
-        }
-        set_channels(root, interface, &wanted).map_err(|error| {
-            let fix = match errno_of(&error) {
-                None => return error.to_string(),
-                Some(EPERM | EACCES) => "run as root",
-                Some(EINVAL) => {
-                    "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
-                }
-                Some(EBUSY) => "the device is busy; fix: run again",
-                _ => "the driver does not accept this number of channels",
-            };
-            format!("{}: {fix}", errno_words(&error))
-        })?;
-        let start = Instant::now();
-        // A tree has no driver that creates queues.
-        while root.is_real() {
-            let queues = root
-                .list(&queue_files(interface))
-                .map_err(|error| error.to_string())?
-                .into_iter()
-                .flatten();
-            let receiving = queues.filter(|name| name.starts_with("rx-")).count();
-            if receiving == wanted.receiving() as usize {
-                break;
-            }
-            if start.elapsed() > PATIENCE {
-                let seconds = PATIENCE.as_secs();
-                return Err(format!(
-                    "accepted, but the interface has {receiving} receive queues after {seconds} s"
-                ));
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-}
-
-/// The kernel refuses to remove a queue that an RSS table names, unless the table is the default. The change of
-/// channels reports the errors of both.
-fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
-    let Ok(Some(rss)) = ethtool::rss(root, interface) else {
-        return;
-    };
-    if rss.reached().last() >= Some(&wanted.receiving()) {
-        let default = rss.spread_over(&QueueSet::below(rss.queues));
-        let _ = ethtool::set_rss(root, interface, &default);
     }
 }

@@ -1,6 +1,7 @@
 //! How each kind of setting is read and written, and what the kernel's errors mean. Plain files need no file here.
 
 mod affinity;
+pub(crate) mod channels;
 mod kind;
 mod ntuple;
 mod rss;
