@@ -11,6 +11,7 @@ use std::process::Command as Process;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use itertools::Itertools as _;
 
 use self::page::Page;
 use self::shell::commands;
@@ -70,19 +71,58 @@ fn table_of_drivers() -> String {
     lines.map(|line| line + "\n").collect()
 }
 
+/// The text in `path` between `before` and `after`; `NICPIN_UPDATE` writes it.
+fn assert_made(path: &str, before: &str, after: &str, text: &str) {
+    let path = repository().join(path);
+    let whole = read(&path).text;
+    let (head, rest) = whole.split_once(before).unwrap();
+    let (kept, tail) = rest.split_once(after).unwrap();
+    if std::env::var_os("NICPIN_UPDATE").is_some() {
+        std::fs::write(path, [head, before, text, after, tail].concat()).unwrap();
+    } else {
+        let hint = "NICPIN_UPDATE=1 cargo test --test it -- documentation:: writes";
+        assert_eq!(kept, text, "{hint} {}", path.display());
+    }
+}
+
+#[test]
+fn texts_about_states_are_made_from_their_rows() {
+    let rows = InterfaceState::ROWS;
+    let worst_first = rows.iter().rev();
+    let table =
+        worst_first.map(|row| format!("| `{}` | {} | {} |", row.name, row.means, row.check));
+    let head = "| state | meaning | `check` |\n|---|---|---|\n";
+    assert_made(
+        "docs/json.md",
+        head,
+        "\n\n",
+        &table.format("\n").to_string(),
+    );
+    let numbers = rows
+        .iter()
+        .map(|row| format!("{} {}", row.number, row.name));
+    let head = "| `nicpin_interface_state` | `device` | ";
+    assert_made(
+        "docs/monitoring.md",
+        head,
+        " |\n",
+        &numbers.format(", ").to_string(),
+    );
+    let options = rows.iter().enumerate().map(|(at, row)| {
+        let (number, name) = (row.number, row.name);
+        format!(r#"                "{number}": {{"index": {at}, "text": "{name}"}}"#)
+    });
+    let (head, end) = ("\"options\": {\n", "\n              }\n");
+    let dashboard = "dist/prometheus/grafana-dashboard.json";
+    assert_made(dashboard, head, end, &options.format(",\n").to_string());
+}
+
 #[test]
 fn the_page_has_what_is_known_of_each_driver() {
-    let path = repository().join("docs/kernels-and-drivers.md");
-    let page = read(&path);
+    let path = "docs/kernels-and-drivers.md";
     let head = "|---|---|---|---|---|\n";
-    let (_, table) = page.text.split_once(head).unwrap();
-    let (table, _) = table.split_once("\n\n").unwrap();
-    if std::env::var_os("NICPIN_UPDATE").is_some() {
-        let text = page.text.replace(table, table_of_drivers().trim_end());
-        return std::fs::write(path, text).unwrap();
-    }
-    let hint = "NICPIN_UPDATE=1 cargo test --test it -- documentation:: writes it again";
-    assert_eq!(format!("{table}\n"), table_of_drivers(), "{hint}");
+    assert_made(path, head, "\n\n", table_of_drivers().trim_end());
+    let page = read(&repository().join(path));
     let steered = Driver::all().iter();
     let steered = steered.filter(|row| row.facts.contains(&Fact::AcceleratedRfs));
     for name in steered.filter_map(|row| row.names.split(' ').next()) {
@@ -386,7 +426,7 @@ fn the_pages_are_few_and_short() {
 }
 
 #[test]
-fn the_reference_has_every_document_state_and_reason() {
+fn the_reference_has_every_document_and_reason() {
     let reference = read(&repository().join("docs/json.md")).text;
     let absent: Vec<&str> = SCHEMAS
         .values()
@@ -397,15 +437,6 @@ fn the_reference_has_every_document_state_and_reason() {
     for reason in Reason::ALL {
         assert!(reference.contains(reason.name()), "{}", reason.name());
     }
-    let (_, states) = reference.split_once("## States").unwrap();
-    let rows = states.lines().filter_map(|line| line.strip_prefix("| `"));
-    let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    let worst_first = InterfaceState::ROWS.into_iter().rev();
-    let names: Vec<&str> = worst_first.map(|row| row.name).collect();
-    assert_eq!(listed[..names.len()], names);
-    let numbers = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
-    let monitoring = read(&repository().join("docs/monitoring.md")).text;
-    assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }
 
 /// Packages have the pages, the schemas and the picture of the README below one directory, as here.

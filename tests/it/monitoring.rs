@@ -126,19 +126,14 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     written
         .extend(["restores_total", "interface_contended_vectors"].map(|it| format!("nicpin_{it}")));
     let name = Regex::new("nicpin_[a-z_]+").unwrap();
-    let (mut asked, mut states) = (BTreeSet::new(), Vec::new());
+    let mut asked = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().unwrap() {
             let names = name.find_iter(target["expr"].as_str().unwrap());
             asked.extend(names.map(|name| name.as_str().to_owned()));
         }
-        states.extend(panel["fieldConfig"]["defaults"].get("mappings"));
     }
     assert_eq!(asked, written);
-    for row in InterfaceState::ROWS {
-        let option = &states[0][0]["options"][row.number.to_string()];
-        assert_eq!(option["text"], row.name);
-    }
     let mut rows = InterfaceState::ROWS.into_iter();
     let alarming = rows.find(|row| row.state.is_alarming()).unwrap();
     let query = format!(">= bool {})", alarming.number);
