@@ -180,7 +180,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
 fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
     let own = ["eth0-rx-0", "eth0-tx-0", "eth0"];
     let port = Port::new("eth0", 1000, 1, 1).netlink(&[("rx", 0, 41), ("tx", 0, 41)]);
-    let mut other = Card::new(
+    let other = Card::new(
         "igb",
         "pci0000:c0/0000:c0:02.0",
         "0000:c1:00.0",
@@ -188,14 +188,11 @@ fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
         "5.0 GT/s PCIe",
         4,
     );
-    other = other.port(Port::new("eth1", 1000, 2, 2));
-    other = other.vectors(
-        40,
-        ["eth1", "eth1-TxRx-0", "eth1-TxRx-1"],
-        &cpus("0-7"),
-        &[0],
-    );
-    let tree = Copy::build(&two_nodes([card("e1000e", port, 30, &own), other]));
+    let names = ["eth1", "eth1-TxRx-0", "eth1-TxRx-1"];
+    let elsewhere = other.vectors(40, names, &cpus("0-7"), &[0]);
+    let other = elsewhere.clone().port(Port::new("eth1", 1000, 2, 2));
+    let first = card("e1000e", port, 30, &own);
+    let tree = Copy::build(&two_nodes([first.clone(), other]));
     let known = tree.host();
     let known = known.interfaces.iter().map(vectors);
     assert_eq!(
@@ -208,6 +205,18 @@ fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
     let plan = tree.plan(&[]);
     assert_eq!(codes(of(&plan, "eth0")), [""; 0]);
     assert_eq!(planned(of(&plan, "eth1")), ["4", "5"]);
+    // The other card's interface is in another network namespace: its function is no second one of eth0.
+    let tree = Copy::build(&two_nodes([first, elsewhere]));
+    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
+    assert_eq!(tree.plan(&[]).interfaces.len(), 2);
+}
+
+/// Lists a function without an interface on its bus, as a network card.
+fn list_function(tree: &Copy, bridge: &str, address: &str) {
+    let device = format!("devices/{bridge}/{address}");
+    tree.put(&format!("sys/{device}/class"), "0x020000");
+    let link = format!("sys/bus/pci/devices/{address}");
+    tree.link(&link, &format!("../../../{device}"));
 }
 
 /// One interface over two functions, one on each node: every vector goes to the node of its function.
@@ -243,12 +252,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
     // The second has no interface of its own, here or in another network namespace.
-    let device = "devices/pci0000:c0/0000:c0:02.0/0000:c1:00.0";
-    tree.put(&format!("sys/{device}/class"), "0x020000");
-    tree.link(
-        "sys/bus/pci/devices/0000:c1:00.0",
-        &format!("../../../{device}"),
-    );
+    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
     let host = tree.host();
     assert_eq!(
         (host.interfaces.len(), &host.others.cards[..]),
