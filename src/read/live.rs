@@ -130,16 +130,14 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
 /// Functions whose IRQs netlink reports for an interface of the same driver, by its name. A single IRQ may be a shared
 /// line.
 fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
-    let reported = interfaces.iter().flat_map(|interface| {
-        let irqs = interface.napis().filter_map(|napi| napi.irq);
-        irqs.map(move |irq| (irq, interface))
-    });
-    let owners: BTreeMap<u32, &Interface> = reported.collect();
     let second = |interface: &Interface| {
         let irqs = &interface.device.irqs;
         let is_second = interface.is_elsewhere() && irqs.len() > 1;
-        let owner = irqs.iter().find_map(|irq| owners.get(irq));
-        let owner = owner.filter(|owner| is_second && owner.driver == interface.driver)?;
+        let reports = |owner: &&Interface| {
+            let mut reported = owner.napis().filter_map(|napi| napi.irq);
+            owner.driver == interface.driver && reported.any(|irq| irqs.binary_search(&irq).is_ok())
+        };
+        let owner = interfaces.iter().filter(|_| is_second).find(reports)?;
         Some((interface.name.clone(), owner.name.clone()))
     };
     interfaces.iter().filter_map(second).collect()
