@@ -54,14 +54,8 @@ pub(crate) fn change_planned_channels(
 
 impl ChangedChannels {
     pub(crate) fn perform(mut self, root: &Root, obstacle: Option<String>) -> ChannelOutcome {
-        let set = || {
-            channels::set(
-                root,
-                &self.outcome.interface,
-                &self.channels,
-                self.resets_rss,
-            )
-        };
+        let (interface, wanted) = (&self.outcome.interface, &self.channels);
+        let set = || channels::set(root, interface, wanted, self.resets_rss);
         self.outcome.refused = obstacle.or_else(|| set().err());
         self.outcome
     }

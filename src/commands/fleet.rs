@@ -55,7 +55,7 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
 
 thread_local! {
     /// What this thread reads.
-    static SOURCE: RefCell<String> = const { RefCell::new(String::new()) };
+    static SOURCE: RefCell<String> = RefCell::new("the files".to_owned());
 }
 
 /// A panic ends the report about all hosts: the user can leave out the one that caused it.
@@ -66,7 +66,7 @@ fn name_source(panic: &PanicHookInfo<'_>) {
         .unwrap_or_default();
     SOURCE.with_borrow(|source| {
         output::say(&format!(
-            "{source}: nicpin failed at {at} while it read this; fix: leave it out, and report it"
+            "failed at {at} while reading {source}; fix: leave that out, and report it"
         ));
     });
 }

@@ -12,6 +12,7 @@ use crate::read::ethtool::{self, set_channels};
 use crate::root::{Root, errno_of, errno_words};
 
 const PATIENCE: Duration = Duration::from_secs(10);
+const QUEUE_IN_USE: &str = "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table";
 
 /// Returns when the queues are there. `resets_rss`: the RSS table is set afterwards, and may be reset before.
 pub(crate) fn set(
@@ -24,17 +25,15 @@ pub(crate) fn set(
         reset_rss(root, interface, wanted);
     }
     set_channels(root, interface, wanted).map_err(|error| {
-            let fix = match errno_of(&error) {
-                None => return error.to_string(),
-                Some(EPERM | EACCES) => "run as root",
-                Some(EINVAL) => {
-                    "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
-                }
-                Some(EBUSY) => "the device is busy; fix: run again",
-                _ => "the driver does not accept this number of channels",
-            };
-            format!("{}: {fix}", errno_words(&error))
-        })?;
+        let fix = match errno_of(&error) {
+            None => return error.to_string(),
+            Some(EPERM | EACCES) => "run as root",
+            Some(EINVAL) => QUEUE_IN_USE,
+            Some(EBUSY) => "the device is busy; fix: run again",
+            _ => "the driver does not accept this number of channels",
+        };
+        format!("{}: {fix}", errno_words(&error))
+    })?;
     let start = Instant::now();
     // A tree has no driver that creates queues.
     while root.is_real() {

@@ -68,7 +68,7 @@ fn table_of_drivers() -> String {
             cell => format!("{line} {cell} |"),
         })
     });
-    lines.map(|line| line + "\n").collect()
+    lines.format("\n").to_string()
 }
 
 /// The text in `path` between `before` and `after`; `NICPIN_UPDATE` writes it.
@@ -121,7 +121,7 @@ fn texts_about_states_are_made_from_their_rows() {
 fn the_page_has_what_is_known_of_each_driver() {
     let path = "docs/kernels-and-drivers.md";
     let head = "|---|---|---|---|---|\n";
-    assert_made(path, head, "\n\n", table_of_drivers().trim_end());
+    assert_made(path, head, "\n\n", &table_of_drivers());
     let page = read(&repository().join(path));
     let steered = Driver::all().iter();
     let steered = steered.filter(|row| row.facts.contains(&Fact::AcceleratedRfs));
