@@ -219,9 +219,8 @@ fn list_function(tree: &Copy, bridge: &str, address: &str) {
     tree.link(&link, &format!("../../../{device}"));
 }
 
-/// One interface over two functions, one on each node: every vector goes to the node of its function.
-#[test]
-fn an_interface_over_two_functions_uses_both_nodes() {
+/// The two functions of eth0, one on each node. The second has no interface of its own.
+fn two_functions() -> [Card; 2] {
     let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
         .iter()
         .flat_map(|&(q, irq)| [("rx", q, irq), ("tx", q, irq)])
@@ -238,7 +237,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         30,
         &names.each_ref().map(String::as_str),
     );
-    let mut second = Card::new(
+    let second = Card::new(
         "mlx5_core",
         "pci0000:c0/0000:c0:02.0",
         "0000:c1:00.0",
@@ -246,12 +245,48 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         "8.0 GT/s PCIe",
         8,
     );
-    second = second.vectors(41, [comp(0, "c1"), comp(1, "c1")], &cpus("0-7"), &[0]);
-    let tree = Copy::build(&two_nodes([first, second]));
+    let names = [comp(0, "c1"), comp(1, "c1")];
+    [first, second.vectors(41, names, &cpus("0-7"), &[0])]
+}
+
+/// An interface of e1000e, the first by name, reports the number of one of the second function's IRQs.
+#[test]
+fn a_second_function_belongs_to_the_interface_of_its_driver() {
+    let [first, second] = two_functions();
+    let reporter = Card::new(
+        "e1000e",
+        "pci0000:00/0000:00:03.0",
+        "0000:83:00.0",
+        0,
+        "2.5 GT/s PCIe",
+        1,
+    );
+    let names = ["eno1-rx-0", "eno1-tx-0", "eno1"];
+    let port = Port::new("eno1", 1000, 1, 1).netlink(&[("rx", 0, 41), ("tx", 0, 41)]);
+    let reporter = reporter.vectors(50, names, &cpus("0-7"), &[0]).port(port);
+    let tree = Copy::build(&two_nodes([reporter, first, second]));
+    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
+    let host = tree.host();
+    let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
+    let of_two = [
+        "31=combined 0 netlink",
+        "41=combined 1 netlink",
+        "32=combined 2 netlink",
+        "42=combined 3 netlink",
+        "30=control",
+    ];
+    let of_reporter = ["50=rx 0 name", "51=tx 0 name", "52=control"];
+    assert_eq!(known, [&of_reporter[..], &of_two]);
+}
+
+/// One interface over two functions: every vector goes to the node of its function.
+#[test]
+fn an_interface_over_two_functions_uses_both_nodes() {
+    let tree = Copy::build(&two_nodes(two_functions()));
     for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
-    // The second has no interface of its own, here or in another network namespace.
+    // Nor has the second function an interface in another network namespace.
     list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
     let host = tree.host();
     assert_eq!(
