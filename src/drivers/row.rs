@@ -49,12 +49,18 @@ pub enum Fact {
     /// Affinity hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
     /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
     HintsAnywhere,
+    /// Keeps the vectors of queues where it has put them (`IRQ_NO_BALANCING` in `mvpp2_irqs_init`): the kernel refuses
+    /// every write, whatever the mode of the file.
+    KeepsAffinity,
     /// The kernel manages the affinity of the vectors (`PCI_IRQ_AFFINITY`): of Linux's own drivers, those on `libwx`.
     ManagedIrqs,
     /// Marks a hash of addresses and ports for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel computes its own.
     MarksL4,
     /// All devices have the IRQs of another one, an engine that moves the packets.
     OneEngine,
+    /// `ndo_select_queue` picks the transmit queue without `netdev_pick_tx`, so that XPS is never read:
+    /// `xennet_select_queue`, `mtk_select_queue`, `ravb_select_queue`.
+    PicksTxQueue,
     /// The ports of a function have equal parts of one pool of vectors.
     PortsSharePool,
     /// Queue N of each port of a function uses vector N.

@@ -50,6 +50,8 @@ pub struct Interface {
     pub rx_queues: Vec<RxQueue>,
     /// In use (`real_num_tx_queues`).
     pub tx_queues: Vec<TxQueue>,
+    /// The driver, or mac80211 before Linux 6.2, picks the transmit queue, and never reads XPS.
+    pub picks_tx_queue: bool,
     pub channels: Option<Channels>,
     /// The driver is known to accept no other number of channels.
     pub channels_fixed: bool,

@@ -44,6 +44,10 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         {
             (None, "there are no xps_cpus")
         }
+        Xps::Auto | Xps::ReceiveQueues if port.interface.picks_tx_queue => (
+            None,
+            "the driver picks the transmit queue and never reads XPS",
+        ),
         _ if !exists => (
             None,
             "it has no readable xps_cpus: it may be in no traffic class",

@@ -176,6 +176,10 @@ fn read_interface(
         ..Interface::default()
     };
     read_queues(root, &mut interface, options.queues)?;
+    // The other end of `xennet` is on this bus and has no such function.
+    let is_backend = bus.as_deref() == Some("xen-backend");
+    interface.picks_tx_queue = interface.has_fact(Fact::PicksTxQueue) && !is_backend
+        || others::devtype(net)?.as_deref() == Some("wlan");
     if !interface.in_other_namespace {
         if !options.drivers.is_empty() {
             interface.ethtool_driver = ethtool::driver_name(root, name)?;

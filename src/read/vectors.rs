@@ -259,15 +259,17 @@ fn add_vector(
     Ok(())
 }
 
-/// Ports without queue vectors share another port's, if names contain no interface.
+/// Ports without queue vectors share another port's, if names contain no interface, or none that the device has.
 fn share(ports: &mut [Port]) {
     for at in 0..ports.len() {
         let own = &ports[at];
         if !own.queue_names.is_empty() {
             continue;
         }
-        let is_anonymous =
-            |name: &String| classified(ports, name).all(|named| named.interface.is_none());
+        let is_port = |name: &str| ports.iter().any(|port| port.interface.name == name);
+        let is_anonymous = |name: &String| {
+            !classified(ports, name).any(|named| named.interface.is_some_and(is_port))
+        };
         let has_anonymous = |port: &usize| ports[*port].queue_names.iter().any(is_anonymous);
         let mut owners = (0..ports.len()).filter(has_anonymous);
         // The owner's driver uses the same names; sub-functions without vectors share those of their parent.
@@ -394,7 +396,10 @@ fn read_vector(
         Ok(possible == Some(CpuSet::single(0)))
     };
     let (text, movable) = match read_affinity(root, &file)? {
-        Some(TreeFile { mode, text }) => (text, mode & 0o200 != 0 || has_one_cpu()?),
+        Some(TreeFile { mode, text }) => {
+            let is_kept = placed.serves.1.is_some() && interface.has_fact(Fact::KeepsAffinity);
+            (text, mode & 0o200 != 0 && !is_kept || has_one_cpu()?)
+        }
         None if root.exists(&path) && has_one_cpu()? => ("1".into(), true),
         None => return Ok(None),
     };

@@ -2,7 +2,9 @@
 
 use super::alike::{BARE, INTEL, ONE_IRQ, SETS_ITS_OWN};
 use crate::drivers::row::Driver;
-use crate::drivers::row::Fact::{FixedChannels, OneEngine, PortsShareQueues};
+use crate::drivers::row::Fact::{
+    FixedChannels, KeepsAffinity, OneEngine, PicksTxQueue, PortsShareQueues,
+};
 use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::Rx;
 
@@ -14,7 +16,8 @@ pub(super) const DRIVERS: &[Driver] = &[
     // (mvpp2_main.c:4735, 5866).
     Driver::new("mvpp2", BARE, &["eth0 = combined"])
         .order(&[Queues(Rx), Others(0, 1)])
-        .page(PER_CPU),
+        .page(PER_CPU)
+        .facts(&[KeepsAffinity]),
     Driver::new("mvneta", BARE, &["eth0 = combined"]).page(PER_CPU),
     Driver::new(
         "amd-xgbe",
@@ -73,6 +76,18 @@ pub(super) const DRIVERS: &[Driver] = &[
             "e6800000.ethernet:err_a = control",
             "e6800000.ethernet:mgmt_a = control",
         ],
+    )
+    .facts(&[PicksTxQueue]),
+    // NVIDIA's own, for Jetson: each vector of a "virtual machine" has several channels, by the device tree
+    // (ether_linux.c, ether_request_irqs).
+    Driver::new(
+        "nvethernet",
+        &[
+            "{if}.vm{h} = data",
+            "{if}.{way}{n} = by order",
+            "ether_common_irq = control",
+        ],
+        &["eth0.vm3 = data", "eth0.rx0 = rx 0", "eth0.tx3 = tx 3"],
     ),
     // Both ports use the same names, and the last name is also that of the time stamps (icssg_prueth.c:728, 753).
     Driver::new(
@@ -214,7 +229,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["{h}.ethernet = combined if alone"],
         &["15100000.ethernet = combined"],
     )
-    .facts(&[PortsShareQueues]),
+    .facts(&[PicksTxQueue, PortsShareQueues]),
     Driver::new(
         "brcm-asp2",
         &["{h}.ethernet = combined if alone"],

@@ -2,7 +2,9 @@
 
 use super::alike::SETS_ITS_OWN;
 use crate::drivers::row::Driver;
-use crate::drivers::row::Fact::{FixedChannels, HintsAnywhere, MarksL4, PortsShareQueues};
+use crate::drivers::row::Fact::{
+    FixedChannels, HintsAnywhere, MarksL4, PicksTxQueue, PortsShareQueues,
+};
 
 pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
@@ -149,7 +151,8 @@ pub(super) const DRIVERS: &[Driver] = &[
             "eth0-rx = rx",
             "eth0-tx = tx",
         ],
-    ),
+    )
+    .facts(&[PicksTxQueue]),
     Driver::new(
         "ionic",
         &[

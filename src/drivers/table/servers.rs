@@ -91,7 +91,11 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-mirrorrxq{h} = control",
             "{if}-eorxq{h} = control",
             "{if}-iw_cxgb4{n} = rdma",
+            "{if}-rdma{n} = rdma",
+            "{if}-rdma-ciq{n} = rdma",
             "{if}-cxgb4i{h} = control",
+            "{if}-iscsi{h} = control",
+            "{if}-ofld{h} = control",
             "{if}-cxgbit{h} = control",
             "{if}-ch{x} = control",
         ],
@@ -101,6 +105,10 @@ pub(super) const DRIVERS: &[Driver] = &[
             "eth0-mirrorrxq0 = control",
             "eth0-eorxq0 = control",
             "eth0-iw_cxgb40 = rdma 0",
+            "eth0-rdma0 = rdma 0",
+            "eth0-rdma-ciq1 = rdma 1",
+            "eth0-iscsi0 = control",
+            "eth0-ofld0 = control",
             "eth0-cxgb4i3 = control",
             "eth0-cxgbit0 = control",
             "eth0-chcr0 = control",
@@ -112,6 +120,18 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["{if}-{n} = combined", "{if}-FWeventq = control"],
         &["eth0-1 = combined 1"],
     ),
+    // The receive contexts of IPoIB, then those of verbs (hfi1/msix.c).
+    Driver::new(
+        "hfi1",
+        &["hfi1_{h} nd kctxt{n} = rx by order", "hfi1_{h} = control"],
+        &[
+            "hfi1_0 nd kctxt1 = rx 1",
+            "hfi1_0 = control",
+            "hfi1_0 sdma3 = rdma",
+            "hfi1_0 kctxt2 = rdma",
+        ],
+    )
+    .rdma(&["hfi1_{h} sdma{h} = rdma", "hfi1_{h} kctxt{h} = rdma"]),
     Driver::new(
         "cxgb3",
         &["{if} = combined if alone", "{if}-{n} = combined by order"],
