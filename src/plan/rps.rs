@@ -51,7 +51,6 @@ pub(crate) fn rps(
     ports: &[PlacedPort<'_>],
     loaded: &CpuSet,
 ) -> BTreeMap<usize, Rps> {
-    let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
     let mut crowd = vec![0; locations.cores];
     for place in ports
         .iter()
@@ -64,7 +63,7 @@ pub(crate) fn rps(
     let mut all = ports
         .iter()
         .sorted_by_key(|port| port.rank())
-        .map(|port| (port, Rps::new(port, loaded, &crowd, has_rdma)))
+        .map(|port| (port, Rps::new(port, ports, loaded, &crowd)))
         .collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
     deal(locations, &mut sets.collect_vec());
@@ -74,7 +73,12 @@ pub(crate) fn rps(
 }
 
 impl Rps {
-    fn new(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Self {
+    fn new(
+        port: &PlacedPort<'_>,
+        ports: &[PlacedPort<'_>],
+        loaded: &CpuSet,
+        crowd: &[usize],
+    ) -> Self {
         let queues = port.interface.rx_queues.len();
         let everywhere = |cpus| {
             let set = RpsSet {
@@ -101,7 +105,7 @@ impl Rps {
             policy::RpsMode::Auto if !port.has_placed_queues() && !port.interface.has_no_irqs() => {
                 (None, "no queue IRQ is placed", None)
             }
-            policy::RpsMode::Auto => return automatic_rps(port, loaded, crowd, has_rdma),
+            policy::RpsMode::Auto => return automatic_rps(port, ports, loaded, crowd),
         };
         Self {
             sets,
@@ -189,7 +193,12 @@ impl Rps {
 
 /// RPS in place of receive queues that the device cannot have, on candidate cores without a queue of any interface; for
 /// a single queue also on others.
-fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Rps {
+fn automatic_rps(
+    port: &PlacedPort<'_>,
+    ports: &[PlacedPort<'_>],
+    loaded: &CpuSet,
+    crowd: &[usize],
+) -> Rps {
     let (interface, locations) = (port.interface, port.locations);
     let topology = &port.machine.topology;
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
@@ -207,6 +216,7 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
         .unwrap_or(&port.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
     if free.is_empty() && queues > 1 {
+        let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
         return off(&format!("every core already has a queue{rdma}"), None);
     }
@@ -253,12 +263,7 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
         free = fast;
         why = "to idle fast cores: the device has no more queues";
     }
-    // A queue without a known IRQ may be served by any IRQ without a known queue.
-    let data = interface
-        .active_vectors()
-        .filter(|vector| vector.role == Role::Data)
-        .map(|vector| port.cpus_of(vector));
-    let unknown = CpuSet::union_of(data).union(&interface.unknown_vector_cpus);
+    let unknown = cpus_of_unknown_queues(port, ports);
     let set = |queue: &RxQueue| {
         port.vector_of(Role::Rx, queue.index)
             .and_then(|vector| port.target(vector))
@@ -291,6 +296,25 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
         why: why.to_owned(),
         ..Rps::default()
     }
+}
+
+/// Where a queue without a known IRQ may be served: by any IRQ without a known queue, or by one of the interface whose
+/// IRQs this one shares.
+fn cpus_of_unknown_queues(port: &PlacedPort<'_>, ports: &[PlacedPort<'_>]) -> CpuSet {
+    let interface = port.interface;
+    let own = interface
+        .active_vectors()
+        .filter(|vector| vector.role == Role::Data)
+        .map(|vector| port.cpus_of(vector));
+    let owner = interface.shares_vectors_of.as_ref();
+    let owner = ports
+        .iter()
+        .filter(|other| Some(&other.interface.name) == owner);
+    let of_owner = owner.flat_map(|owner| {
+        let vectors = owner.interface.active_vectors();
+        vectors.map(|vector| owner.cpus_of(vector))
+    });
+    CpuSet::union_of(chain(own, of_owner)).union(&interface.unknown_vector_cpus)
 }
 
 /// The CPUs of the fastest kinds of cores that have enough cores; all if none has.
