@@ -25,6 +25,8 @@ pub struct Device {
     pub parent: Option<String>,
     /// Allocated: `msi_irqs`, or the one `INTx` or MSI line.
     pub irqs: Vec<u32>,
+    /// `irqs` is that line, which other devices may have, too.
+    pub has_line: bool,
     /// By the device tree, if sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
     /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs in sysfs.
@@ -35,6 +37,9 @@ pub struct Device {
 pub struct TreeInterrupt {
     /// Number at the interrupt controller.
     pub hwirq: u32,
+    /// The controller is none of Arm's GICs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_one_cell: bool,
     /// `interrupt-names`.
     pub name: Option<String>,
 }

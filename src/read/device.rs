@@ -37,8 +37,8 @@ pub(super) fn read_device(
     if let Some(parent) = device.canonical("physfn")?.filter(|_| own.is_none()) {
         own = parent.read_node()?;
     }
-    let irqs = match controller {
-        Some(_) => Vec::new(),
+    let (irqs, has_line) = match controller {
+        Some(_) => Default::default(),
         None => read_irqs(&device)?,
     };
     let is_unlisted = irqs.is_empty() && bus == Some("platform");
@@ -56,6 +56,7 @@ pub(super) fn read_device(
         },
         parent,
         irqs,
+        has_line,
         tree: if is_unlisted {
             device_tree::read(&device)?
         } else {
@@ -77,7 +78,7 @@ fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)
     };
     let device = hub.above();
     let driver = device.link_name("driver")?.unwrap_or_default();
-    Ok(Some((driver, read_irqs(&device)?)))
+    Ok(Some((driver, read_irqs(&device)?.0)))
 }
 
 pub(super) fn hex(text: &str) -> Result<u32, String> {
@@ -120,10 +121,11 @@ fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink
 }
 
 pub(crate) fn irqs_of(root: &Root, address: &str) -> Result<Vec<u32>> {
-    read_irqs(&root.dir(format!("{PCI}/{address}")))
+    Ok(read_irqs(&root.dir(format!("{PCI}/{address}")))?.0)
 }
 
-fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
+/// The IRQs, and whether they are the line of a device without MSI; 0 is no line.
+fn read_irqs(device: &Dir) -> Result<(Vec<u32>, bool)> {
     let msi = device.file("msi_irqs");
     let names = device.root.read_names(&msi)?;
     let mut irqs: Vec<u32> = numbers(names.iter().map(String::as_str)).ok_or_else(|| {
@@ -132,12 +134,13 @@ fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
             .content_error(&msi, "has a name that is not the number of an IRQ")
     })?;
     irqs.sort_unstable();
-    if irqs.is_empty() {
-        // Without MSI, the legacy line, which the device may share; 0 is none.
-        let line = device.read_as("irq", number::<u32>)?;
-        irqs.extend(line.filter(|&line| line != 0));
+    if !irqs.is_empty() {
+        return Ok((irqs, false));
     }
-    Ok(irqs)
+    let line = device.read_as("irq", number::<u32>)?;
+    irqs.extend(line.filter(|&line| line != 0));
+    let has_line = !irqs.is_empty();
+    Ok((irqs, has_line))
 }
 
 pub(super) fn read_driver(link: &Dir) -> Result<Option<String>> {

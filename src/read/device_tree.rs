@@ -1,8 +1,9 @@
 //! Interrupts of platform devices by the device tree, as sysfs does not list their IRQs.
 //!
 //! `interrupts` has a few cells for each interrupt, by the controller's binding, `interrupt-names` a text for each in
-//! the same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is read:
-//! type (0: shared, SPI; 1: of a CPU, PPI), number, flags, and for some GICs one more cell.
+//! the same order (`Documentation/devicetree/bindings/interrupt-controller`). Two kinds of bindings are read. Arm's GIC:
+//! type (0: shared, SPI; 1: of a CPU, PPI), number, flags, and for some GICs one more cell. One cell, the number, such as
+//! of RISC-V's PLIC and Marvell's MPIC: as many cells as names, or a single one.
 
 use crate::machine::TreeInterrupt;
 use crate::read::files::Dir;
@@ -29,14 +30,19 @@ fn parse(interrupts: &[u8], names: &[u8]) -> Vec<TreeInterrupt> {
         cell.iter().fold(0, bytes)
     });
     let cells: Vec<u32> = cells.collect();
-    let numbers = [3, 4].into_iter().find_map(|width| gic(&cells, width));
-    let mut names = names
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty());
+    let names = names.split(|&byte| byte == 0);
+    let mut names = names.filter(|name| !name.is_empty());
+    let of_one_cell = cells.len() == names.clone().count().max(1);
+    let numbers = if of_one_cell {
+        Some(cells)
+    } else {
+        [3, 4].into_iter().find_map(|width| gic(&cells, width))
+    };
     let numbers = numbers.unwrap_or_default().into_iter();
     numbers
         .map(|hwirq| TreeInterrupt {
             hwirq,
+            of_one_cell,
             name: names
                 .next()
                 .map(|name| String::from_utf8_lossy(name).into()),
@@ -76,6 +82,9 @@ mod tests {
         );
         assert_eq!(parsed(&[1, 8, 0xf04], ""), "24");
         // The interrupts of a PLIC, and of an Arm intc with two cells.
+        assert_eq!(parsed(&[7, 6, 5], "mac\0wake\0lpi\0"), "7mac 6wake 5lpi");
+        assert_eq!(parsed(&[1, 2, 4], "mac\0wake\0lpi\0"), "1mac 2wake 4lpi");
+        assert_eq!(parsed(&[8], ""), "8");
         assert_eq!(parsed(&[53, 54, 55], ""), "");
         assert_eq!(parsed(&[4, 7], ""), "");
         assert_eq!(parsed(&[], "rx\0"), "");

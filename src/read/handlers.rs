@@ -68,23 +68,23 @@ impl<'a> Handlers<'a> {
         Ok(irqs.into_keys().collect())
     }
 
-    /// IRQs by their numbers in Arm's GIC.
-    pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
+    /// IRQs with their numbers at interrupt controllers: Arm's GIC, or others.
+    pub(crate) fn numbered(&self, of_gic: bool) -> Result<impl Iterator<Item = (u32, u32)>> {
         let irqs = self.chips()?.into_iter();
-        let irqs = irqs.filter(|(_, (chip, _))| chip.starts_with("GIC"));
-        Ok(irqs
-            .filter_map(|(irq, (_, number))| Some((number?, irq)))
-            .collect())
+        let irqs = irqs.filter(move |(_, (chip, _))| chip.starts_with("GIC") == of_gic);
+        Ok(irqs.filter_map(|(irq, (_, number))| Some((irq, number?))))
     }
 
-    /// The chip of each IRQ, and the number behind it in `/proc/interrupts`, if any.
+    /// The chip of each IRQ, by its first word, and the number behind it in `/proc/interrupts`, if any. Names of chips
+    /// but GICs may have a second word (`SiFive PLIC`).
     fn chips(&self) -> Result<BTreeMap<u32, (String, Option<u32>)>> {
         read_untorn(self.root, |source| {
             let mut chips = BTreeMap::new();
             read_rows(source, &|_| true, |irq, _, tail| {
                 let mut words = tail.split_ascii_whitespace();
                 let chip = words.next().unwrap_or_default().to_owned();
-                let number = words.next().and_then(|number| number.parse().ok());
+                let second = usize::from(!chip.starts_with("GIC"));
+                let number = words.take(1 + second).find_map(|word| word.parse().ok());
                 chips.insert(irq, (chip, number));
                 Ok(())
             })?;

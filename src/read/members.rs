@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::drivers::{ActionName, DriverPatterns};
+use crate::machine::interface::is_pci_address;
 use crate::machine::{Device, Interface, Role};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::Interrupts;
@@ -30,15 +31,24 @@ pub(super) struct Members {
 }
 
 impl Members {
-    pub(super) fn read(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Self> {
+    pub(super) fn read(handlers: &Handlers<'_>, ports: &mut [Port]) -> Result<Self> {
+        if ports[0].interface.device.has_line && is_line_of_others(handlers, ports)? {
+            for port in &mut *ports {
+                port.interface.device.irqs.clear();
+            }
+        }
+        let ports = &*ports;
         let device = &ports[0].interface.device;
         let mut in_tree = BTreeMap::new();
-        if !device.tree.is_empty() {
-            let gic_irqs = handlers.of_gic()?;
-            let listed = device.tree.iter();
-            in_tree.extend(listed.filter_map(|interrupt| {
-                Some((*gic_irqs.get(&interrupt.hwirq)?, interrupt.name.clone()))
-            }));
+        for interrupt in &device.tree {
+            let irqs = handlers.numbered(!interrupt.of_one_cell)?;
+            let numbered = irqs.filter(|(_, number)| *number == interrupt.hwirq);
+            for (irq, _) in numbered {
+                // Several controllers may have this number.
+                if !interrupt.of_one_cell || has_own_handler(handlers, ports, irq)? {
+                    in_tree.insert(irq, interrupt.name.clone());
+                }
+            }
         }
         let is_half = |action: &String| {
             let mut named = classified(ports, action);
@@ -102,6 +112,26 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
     })
 }
 
+/// A device that uses MSI has a line, too, which `irq` shows where the list of its IRQs is absent or empty (Linux 5.17 to
+/// 5.19 on Xen): other IRQs have its names.
+fn is_line_of_others(handlers: &Handlers<'_>, ports: &[Port]) -> Result<bool> {
+    let line = ports[0].interface.device.irqs[0];
+    let mut others = handlers.listed()?.iter().filter(|(irq, _)| **irq != line);
+    let is_named = others.any(|(_, actions)| actions.iter().any(|name| has_name_of(ports, name)));
+    Ok(is_named && !has_own_handler(handlers, ports, line)?)
+}
+
+fn has_own_handler(handlers: &Handlers<'_>, ports: &[Port], irq: u32) -> Result<bool> {
+    let is_own = |action: &String| {
+        let is_of_driver = |port: &Port| {
+            let mut driver = port.interface.driver.iter();
+            driver.any(|driver| begins_with(action, driver))
+        };
+        may_be_own(ports, action) || has_name_of(ports, action) || ports.iter().any(is_of_driver)
+    };
+    Ok(handlers.of(irq)?.iter().any(is_own))
+}
+
 fn may_be_own(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let Interface { name, device, .. } = &*port.interface;
@@ -111,12 +141,14 @@ fn may_be_own(ports: &[Port], action: &str) -> bool {
     })
 }
 
-/// Whether a name begins with the device's name on its bus: `30be0000.ethernet` of a platform device; `vif0-q1-rx` of
-/// Xen's `vif-0`, `vif1.0-q1-rx` of the other end, `vif-1-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
+/// Whether a name has the device's address (`mlx5_comp0@pci:0000:81:00.0`), or begins with its name on the bus:
+/// `30be0000.ethernet` of a platform device; `vif0-q1-rx` of Xen's `vif-0`, `vif1.0-q1-rx` of the other end, `vif-1-0`;
+/// `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| begins_with(action, with);
     match device.strip_prefix("vif-") {
         Some(handle) => starts(&format!("vif{}", handle.replace('-', "."))),
+        None if is_pci_address(device) => action.contains(device),
         None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
     }
 }

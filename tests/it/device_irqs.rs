@@ -1,7 +1,7 @@
 //! The IRQs of devices without a list of vectors: by names, the device tree and numbers; and devices that have none.
 
 use crate::support::host::{codes, of, vectors};
-use crate::support::machine::{Port, card, two_nodes};
+use crate::support::machine::{Card, Port, card, two_nodes};
 use crate::support::run::Copy;
 
 #[test]
@@ -331,6 +331,132 @@ fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
     assert_eq!(tree.nicpin(&["capture", "-o", path]).code, 0);
     let planned = |root: &str| crate::support::run::nicpin(&["plan", "-v", "--root", root]).stdout;
     assert_eq!(planned(path), planned(tree.dir().to_str().unwrap()));
+}
+
+/// Linux 5.17 to 5.19 on Xen, and kernels before 3.2: `irq` has the line that the card does not use, which is another
+/// device's.
+#[test]
+fn msi_that_sysfs_does_not_list_is_found_by_names() {
+    let names = ["eth0-Tx-Rx-0", "eth0-Tx-Rx-1", "ena-mgmnt@pci:0000:82:00.0"];
+    let ena = card("ena", Port::new("eth0", 10_000, 2, 2), 30, &names);
+    let mlx5 = Card::new(
+        "mlx5_core",
+        "pci0000:c0/0000:c0:02.0",
+        "0000:c1:00.0",
+        1,
+        "8.0 GT/s PCIe",
+        8,
+    );
+    let names = [
+        "mlx5_async0@pci:0000:c1:00.0",
+        "mlx5_comp0@pci:0000:c1:00.0",
+    ];
+    let mlx5 = mlx5.vectors(40, names, &[], &[0]);
+    let tree = Copy::build(&two_nodes([
+        ena,
+        mlx5.port(Port::new("eth1", 25_000, 1, 1)),
+    ]));
+    let text = crate::support::tree::read(tree.dir(), "proc/interrupts");
+    let others = format!(
+        "\n 16: {}  IO-APIC  16-fasteoi  ehci_hcd:usb1",
+        "0 ".repeat(8)
+    );
+    tree.put("proc/interrupts", &(text + &others));
+    tree.put("proc/irq/16/smp_affinity", "ff");
+    for (name, line) in [("eth0", "16"), ("eth1", "0")] {
+        let device = format!("sys/class/net/{name}/device");
+        std::fs::remove_dir_all(tree.dir().join(format!("{device}/msi_irqs"))).unwrap();
+        tree.put(&format!("{device}/irq"), line);
+    }
+    let known = tree.host().interfaces;
+    assert_eq!(
+        known.iter().map(vectors).collect::<Vec<_>>(),
+        [
+            &["30=combined 0 name", "31=combined 1 name", "32=control"][..],
+            &["41=combined 0 name", "40=control"]
+        ]
+    );
+    let paths = tree.plan(&[]).writes.into_iter().map(|write| write.path);
+    assert!(!paths.into_iter().any(|path| path.contains("/irq/16/")));
+}
+
+/// The number in the device tree is that at the controller, of which there may be several.
+#[test]
+fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
+    let tree = Copy::build(&two_nodes([]));
+    for (device, name, cells, names) in [
+        (
+            "16030000.ethernet",
+            "end0",
+            &[7_u8, 6, 5][..],
+            "macirq\0eth_wake_irq\0eth_lpi\0",
+        ),
+        ("d0030000.ethernet", "eth1", &[8], ""),
+        ("d0070000.ethernet", "eth2", &[10], ""),
+    ] {
+        let driver = if name == "end0" {
+            "starfive-dwmac"
+        } else {
+            "mvneta"
+        };
+        let device = format!("sys/devices/platform/{device}");
+        tree.add(&device, "platform", driver, name, 1);
+        let node = tree.dir().join(format!("{device}/of_node"));
+        std::fs::create_dir_all(&node).unwrap();
+        let cells = cells.iter().flat_map(|&cell| [0, 0, 0, cell]);
+        std::fs::write(node.join("interrupts"), cells.collect::<Vec<u8>>()).unwrap();
+        std::fs::write(node.join("interrupt-names"), names).unwrap();
+    }
+    let rows = [
+        ("SiFive PLIC   7 Edge", "end0"),
+        ("SiFive PLIC   6 Edge", "end0"),
+        ("SiFive PLIC   5 Edge", "end0"),
+        ("MPIC   8 Level", "mvneta"),
+        ("MPIC  10 Level", "mvneta"),
+        ("gpio-mxc   8 Level", "card detect"),
+    ];
+    let mut text = crate::support::tree::read(tree.dir(), "proc/interrupts");
+    for (irq, (chip, name)) in (60..).zip(rows) {
+        text.push_str(&format!(
+            "\n{irq:>3}: {}  {chip}     {name}",
+            "0 ".repeat(8)
+        ));
+        tree.put(&format!("proc/irq/{irq}/smp_affinity"), "ff");
+    }
+    tree.put("proc/interrupts", &text);
+    let known = tree.host().interfaces;
+    assert_eq!(
+        known.iter().map(vectors).collect::<Vec<_>>(),
+        [
+            &["60=combined 0 name", "61=control", "62=control"][..],
+            &["63=combined 0 order"],
+            &["64=combined 0 order"]
+        ]
+    );
+}
+
+/// mlxsw has one IRQ for all ports of the switch; mlx4 before 3.x named each port's by its interface, here by old names.
+#[test]
+fn ports_whose_irqs_name_no_port_share_them() {
+    for (driver, names) in [
+        ("mlxsw_spectrum2", &["mlxsw_spectrum2"][..]),
+        ("mlx4_core", &["eth0-0", "eth1-0"]),
+    ] {
+        let mut both = card(driver, Port::new("swp1", 100_000, 1, 1), 30, names);
+        both = both.port(Port::new("swp2", 100_000, 1, 1));
+        let tree = Copy::build(&two_nodes([both]));
+        tree.put("sys/class/net/swp2/dev_port", "1");
+        let plan = tree.plan(&[]);
+        assert!(
+            codes(of(&plan, "swp2")).contains(&"vectors-shared"),
+            "{driver}"
+        );
+        // What arrives by the first one's IRQs is spread to other CPUs.
+        let first: Vec<_> = of(&plan, "swp1").vectors.iter().collect();
+        let taken = nicpin::cpuset::CpuSet::union_of(first.iter().flat_map(|v| &v.cpus));
+        let rps = of(&plan, "swp2").rx_queues[0].rps_cpus.clone();
+        assert!(rps.is_none_or(|rps| !rps.intersects(&taken)), "{driver}");
+    }
 }
 
 /// tg3 and bnx2 free all IRQs of a function when its interface goes down.
