@@ -23,7 +23,7 @@ pub struct Others {
     pub card_cpus: CpuSet,
 }
 
-/// An interface without a device.
+/// An interface without a device, or on a bus without IP packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtual {
     pub name: String,
@@ -31,6 +31,8 @@ pub struct Virtual {
     pub kind: String,
     /// `DEVTYPE`; absent for some kinds.
     pub devtype: Option<String>,
+    /// A bus that carries no IP packets, such as CAN.
+    pub is_other_bus: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,11 @@ impl Others {
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
         let what = match self.virtual_interface(name) {
+            Some(Virtual {
+                kind,
+                is_other_bus: true,
+                ..
+            }) => format!("{kind}: it carries no IP packets"),
             Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
             None => match &self.rdma.iter().find(|rdma| rdma.name == name)?.device {
                 Some(device) => {

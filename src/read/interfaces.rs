@@ -54,7 +54,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             .filter_map(|entry| entry.strip_prefix("lower_"))
             .map(str::to_owned)
             .collect();
-        let device = net.canonical("device")?;
+        let device = own_device(&net, !lowers.is_empty())?;
         if listed.interfaces.len() >= MAX_INTERFACES {
             return Err(root.content_error(NET, format!(
                 "lists more than {MAX_INTERFACES} interfaces with a device, which no machine has"
@@ -74,10 +74,12 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
                 name,
                 kind: others::kind(&net, devtype.as_deref())?,
                 devtype,
+                is_other_bus: others::other_bus(&net)?.is_some(),
             });
         } else {
             listed.stacked.push(Stacked {
                 kind: match devtype {
+                    None if net.is_there("device")? => Some("failover".to_owned()),
                     None => vrf(&net)?,
                     kind => kind,
                 },
@@ -88,6 +90,19 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     }
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
+}
+
+/// The device by which packets reach the interface itself. Those of a port of a switch (DSA) and of `net_failover`
+/// arrive by the interfaces below, though both have a device; `hv_netvsc` has channels of its own beside its lower
+/// interface. Devices below `/sys/devices/virtual` (VDUSE) have no interrupts.
+fn own_device<'a>(net: &Dir<'a>, has_lowers: bool) -> Result<Option<Dir<'a>>> {
+    let Some(device) = net.canonical("device")? else {
+        return Ok(None);
+    };
+    let is_layer = has_lowers && device.link_name("subsystem")?.as_deref() != Some("vmbus");
+    let is_virtual = device.path.starts_with("/sys/devices/virtual/");
+    let is_own = !is_layer && !is_virtual && others::other_bus(net)?.is_none();
+    Ok(is_own.then_some(device))
 }
 
 /// Makes virtual interfaces layers of the interface below them, if only netlink reports it and `/sys` does not.

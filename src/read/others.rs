@@ -99,7 +99,23 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     Ok(neighbours)
 }
 
+/// The bus of an interface that carries no IP packets, by its type (`include/uapi/linux/if_arp.h`): its frames have no
+/// flows that could be steered.
+pub(crate) fn other_bus(net: &Dir) -> Result<Option<&'static str>> {
+    Ok(match net.read_text("type")?.trim() {
+        "280" => Some("a CAN bus"),
+        "290" => Some("an MCTP bus"),
+        "804" | "805" => Some("an IEEE 802.15.4 radio"),
+        "820" | "821" => Some("a Phonet interface"),
+        "822" => Some("a CAIF interface"),
+        _ => None,
+    })
+}
+
 pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
+    if let Some(bus) = other_bus(net)? {
+        return Ok(bus.to_owned());
+    }
     // `ARPHRD_LOOPBACK`.
     if net.read_text("type")?.trim() == "772" {
         return Ok("the loopback interface".to_owned());

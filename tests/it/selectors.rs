@@ -54,6 +54,36 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
     document(&tree, &["plan"]);
 }
 
+/// A port of a switch (DSA) and the master of `net_failover`: both have a device, and their packets arrive by the
+/// interface below.
+#[test]
+fn interfaces_whose_packets_arrive_by_others_stand_for_those() {
+    let names = ["eth0", "eth0-TxRx-0"];
+    let below = card("igb", Port::new("eth0", 1000, 1, 1), 30, &names);
+    let tree = Copy::build(&two_nodes([below]));
+    for (name, device, devtype) in [
+        ("wan", "sys/devices/platform/switch", "DEVTYPE=dsa"),
+        ("fo0", "sys/devices/virtio9", ""),
+    ] {
+        tree.add(device, "platform", "mt7530", name, 1);
+        let net = format!("{device}/net/{name}");
+        tree.put(&format!("{net}/uevent"), devtype);
+        let lower = format!("{net}/lower_eth0");
+        tree.link(&lower, "../../../../class/net/eth0");
+    }
+    let machine = tree.host();
+    let known: Vec<_> = machine.interfaces.iter().map(|i| &*i.name).collect();
+    assert_eq!(known, ["eth0"]);
+    let kinds = machine
+        .stacked
+        .iter()
+        .map(|stacked| stacked.kind.as_deref());
+    assert_eq!(kinds.collect::<Vec<_>>(), [Some("failover"), Some("dsa")]);
+    for name in ["wan", "fo0"] {
+        assert_eq!(listed(&tree.plan(&[name])), [("eth0", name.to_owned())]);
+    }
+}
+
 #[test]
 fn interfaces_without_a_device_are_named_by_their_kind() {
     let tree = Copy::build(&two_nodes([]));
@@ -63,7 +93,23 @@ fn interfaces_without_a_device_are_named_by_their_kind() {
     tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
     tree.add_virtual("vxlan0", &[("uevent", "DEVTYPE=vxlan\nINTERFACE=vxlan0")]);
     tree.add_virtual("br0", &[("bridge/stp_state", "0")]);
-    let names = ["lo", "dummy0", "veth1", "tap0", "vxlan0", "br0"];
+    // A CAN bus on a board, and a device that a program emulates (VDUSE).
+    let devices = [
+        (
+            "sys/devices/platform/308c0000.can",
+            "flexcan",
+            "can0",
+            "280",
+        ),
+        ("sys/devices/virtual/vduse/disk0", "virtio_net", "eth9", "1"),
+    ];
+    for (device, driver, name, kind) in devices {
+        tree.add(device, "platform", driver, name, 1);
+        tree.put(&format!("{device}/net/{name}/type"), kind);
+    }
+    let names = [
+        "lo", "dummy0", "veth1", "tap0", "vxlan0", "br0", "can0", "eth9",
+    ];
     let said = names.map(|name| tree.refuses(name));
     expect("no-device.errors.txt", said.concat());
     assert!(tree.plan(&[]).interfaces.is_empty());
