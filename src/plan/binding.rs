@@ -135,12 +135,12 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
         .map(|interface| interface.node)
         .all_equal_value()
     {
-        // Several nodes may be equally near to the device's.
+        // Programs may run where IRQs may not. Several nodes may be equally near to a device's node without CPUs.
         let home = interfaces[0]
             .unused_node
             .and_then(|_| device(interfaces[0]))
             .map(|device| topology.home(device, &topology.online));
-        return match home.filter(|home| home.nodes.len() > 1) {
+        return match home {
             Some(home) => Ok((home.nodes, home.cpus)),
             None => cpus_of_node(topology, node),
         };
@@ -187,8 +187,6 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let farthest = nodes_with(topology, &topology.online)
         .difference(&near)
         .iter()
-        // If all CPUs of the device's own node are isolated, it is neither near nor far.
-        .filter(|&node| node != from)
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     if let Some(node) = farthest {
         return cpus_of_node(topology, node);

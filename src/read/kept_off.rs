@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::topology::KeptOff;
 use crate::read::files::{assigned, read_best_effort};
 use crate::root::{Result, Root};
@@ -50,16 +50,21 @@ fn others(root: &Root) -> OtherLists {
 }
 
 fn managed_cpus(line: &str) -> Option<CpuSet> {
-    let isolated = line
+    // Words may be quoted, and those behind `--` are for init (`next_arg`, `parse_args`); N is the last CPU
+    // (`bitmap_getnum`).
+    let words = line
         .split_ascii_whitespace()
-        .filter_map(|word| word.strip_prefix("isolcpus="));
+        .take_while(|word| *word != "--");
+    let plain = words.map(|word| word.replace('"', ""));
+    let isolated = plain.filter_map(|word| Some(word.strip_prefix("isolcpus=")?.to_owned()));
+    let highest = (MAX_CPUS - 1).to_string();
     let lists = isolated.filter_map(|value| {
         let digit = value.find(|first: char| first.is_ascii_digit())?;
         let (flags, list) = value.split_at(digit);
         let mut flags = flags.split(',');
         flags
             .any(|flag| flag == "managed_irq")
-            .then(|| CpuSet::parse_list(list).ok())?
+            .then(|| CpuSet::parse_list(&list.replace('N', &highest)).ok())?
     });
     lists.reduce(|all, list| all.union(&list))
 }
@@ -89,6 +94,9 @@ mod tests {
                 Some("2-31,34-63"),
             ),
             ("isolcpus=nohz,domain,managed_irq,1", Some("1")),
+            ("isolcpus=managed_irq,4-N", Some("4-8191")),
+            ("isolcpus=\"managed_irq,2-3\" quiet", Some("2-3")),
+            ("quiet -- isolcpus=managed_irq,1", None),
             ("isolcpus=domain,2-3", None),
             ("isolcpus=2-3", None),
             ("isolcpus=managed_irq", None),

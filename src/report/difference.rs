@@ -229,13 +229,17 @@ impl MeasureChange {
     /// the words of the objective are among them only if no other gets better.
     pub fn most_telling(all: &[Self]) -> Vec<&Self> {
         let has = |measure| all.iter().any(|change| change.measure == measure);
+        let gets_better = |measure| {
+            let mut better = all.iter().filter(|change| change.is_better());
+            better.any(|change| change.measure == measure)
+        };
         // If no IRQ's CPU is known now, nothing can be said of cores.
         let are_cores_known = all
             .iter()
             .all(|change| change.measure != Measure::BusiestQueues || change.now > 0);
         let is_told = |change: &&Self| match change.measure {
             // An IRQ on another node is outside its candidate CPUs, too.
-            Measure::Outside if has(Measure::Remote) || has(Measure::Isolated) => {
+            Measure::Outside if gets_better(Measure::Remote) || gets_better(Measure::Isolated) => {
                 !change.is_better()
             }
             Measure::RemoteRdma => !change.is_better(),

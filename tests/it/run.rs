@@ -82,16 +82,28 @@ memory  node 3 only
     );
 }
 
-/// All CPUs of the interface's node are isolated, and the other node takes its interrupts.
+/// All CPUs of the interface's node are isolated, and the other node takes its interrupts: a program is near on the
+/// isolated CPUs, with the memory of their node.
 #[test]
-fn an_interfaces_own_node_is_never_far() {
+fn a_program_stays_on_the_interfaces_node_where_interrupts_may_not_go() {
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/cpu/isolated", "4-7\n");
-    let said = machine.fails(&["run", "--dry-run", "--far", "nic1"], 1);
+    let said = |place: &[&str]| machine.nicpin(&[&["run", "--dry-run", "nic1"], place].concat());
     assert_data_eq!(
-        said,
+        said(&[]).stdout,
         str![[r"
-nicpin: no node with CPUs is remote from nic1: node 0 is near
+node    1, for nic1
+CPUs    4-7 (without interrupts)
+memory  node 1 only
+
+"]]
+    );
+    assert_data_eq!(
+        said(&["--far"]).stdout,
+        str![[r"
+node    0, for nic1
+CPUs    0-3 (interrupts go to more than half of them: CPUs 0-3)
+memory  node 0 only
 
 "]]
     );
