@@ -81,7 +81,10 @@ impl Irq {
     fn of(root: &Root, handlers: &Handlers<'_>, vector: &Vector) -> Option<Self> {
         let now = Self::now(root, vector.irq);
         let named = handlers.of(vector.irq).unwrap_or_default();
-        (named.join(", ") == vector.action).then_some(now)
+        // A shared line has handlers of others, too.
+        let mut own = vector.action.split(", ");
+        own.all(|own| named.iter().any(|name| name == own))
+            .then_some(now)
     }
 }
 
@@ -117,6 +120,7 @@ impl Record {
             .filter(|interface| !self.has_first_channels(interface))
             .map(|interface| Some(interface.port_id()))
             .collect();
+        let mut shared = self.first_seen_by_others(root, machine, plan);
         for (id, text) in settings::texts(machine, plan) {
             let is_of_any_channels = match id.name {
                 SettingName::Channels => true,
@@ -127,6 +131,7 @@ impl Record {
                 _ => false,
             };
             if is_of_any_channels || !others.contains(&id.port) {
+                let text = shared.remove(&id).unwrap_or(text);
                 self.first_seen.entry(id).or_insert(text);
             }
         }
@@ -166,21 +171,29 @@ impl Record {
         let planned = planned.filter_map(|planned| machine.interface(&planned.name));
         // While a driver makes its queues anew, netlink and names are of different moments.
         let is_clear = |interface: &&Interface| interface.contradictions.is_empty();
-        for setting in planned.filter(is_clear).flat_map(Interface::settings) {
-            let (id, irq) = (setting.id(), setting.irq().map(|irq| Irq::now(root, irq)));
-            let mut before = self.last_set.iter();
-            let is_same = |entry: &(&SettingId, &LastSet)| {
-                irq.is_some() && entry.1.irq == irq && entry.0.port == id.port
-            };
-            let other = before.find(is_same).map(|(other, _)| other.clone());
-            if let Some(other) = other.filter(|other| *other != id) {
-                if let Some(text) = self.first_seen.remove(&other) {
-                    self.first_seen.entry(id.clone()).or_insert(text);
-                }
-                if let Some(set) = self.last_set.remove(&other) {
-                    self.last_set.insert(id, set);
-                }
+        let settings = planned.filter(is_clear).flat_map(Interface::settings);
+        let renamed = settings.filter_map(|setting| {
+            let (id, irq) = (setting.id(), Irq::now(root, setting.irq()?));
+            let other = self
+                .ids_of(irq)
+                .find(|other| other.port == id.port)?
+                .clone();
+            (other != id).then_some((other, id))
+        });
+        // Two IRQs may have changed places, so none is entered before all are taken out.
+        let renamed = renamed.collect_vec();
+        let taken = renamed.into_iter().map(|(other, id)| {
+            (
+                id,
+                self.first_seen.remove(&other),
+                self.last_set.remove(&other),
+            )
+        });
+        for (id, text, set) in taken.collect_vec() {
+            if let Some(text) = text {
+                self.first_seen.entry(id.clone()).or_insert(text);
             }
+            self.last_set.extend(set.map(|set| (id, set)));
         }
         let is_known = |row: &Taught| {
             let mut planned = plan.interfaces.iter();
@@ -190,6 +203,25 @@ impl Record {
         };
         self.drivers.retain(|row| !is_known(row));
         self.drivers.extend_from_slice(&plan.drivers);
+    }
+
+    fn ids_of(&self, irq: Irq) -> impl Iterator<Item = &SettingId> {
+        let sets = self.last_set.iter();
+        sets.filter(move |(_, set)| set.irq == Some(irq))
+            .map(|(id, _)| id)
+    }
+
+    /// Original settings of IRQs that are recorded for another interface, which has them, too: the current ones may be
+    /// those of the last apply.
+    fn first_seen_by_others(&self, root: &Root, machine: &Machine, plan: &Plan) -> Texts {
+        let planned = plan.interfaces.iter();
+        let planned = planned.filter_map(|planned| machine.interface(&planned.name));
+        let shared = planned.flat_map(Interface::settings).filter_map(|setting| {
+            let irq = Irq::now(root, setting.irq()?);
+            let text = self.ids_of(irq).find_map(|id| self.first_seen.get(id))?;
+            Some((setting.id(), text.clone()))
+        });
+        shared.collect()
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nix::errno::Errno;
 use snapbox::{assert_data_eq, str};
 
-use crate::support::machine::{Port, card, two_nodes};
+use crate::support::machine::{Card, Port, card, cpus, two_nodes};
 use crate::support::run::{Copy, document, expect, good};
 use crate::support::tree::read;
 use crate::support::trial::{waits_for_the_lock, watched_to_the_end, watcher};
@@ -239,6 +239,61 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     assert_eq!(tree.nicpin(&["restore"]).code, 0);
     let restored = [60, 61].map(|irq| read(tree.dir(), &affinity(irq)));
     assert_eq!(restored, ["10", "20"]);
+}
+
+/// A row of the policy that named the queues the wrong way round.
+#[test]
+fn vectors_whose_queues_change_places_keep_their_original_settings() {
+    let port = Port::new("eth0", 25_000, 2, 2);
+    let names = ["a0", "a1", "b0", "b1"];
+    let tree = Copy::build(&two_nodes([card("acme", port, 60, &names)]));
+    let affinity = |irq: u32| format!("proc/irq/{irq}/smp_affinity");
+    let before = ["01", "02", "04", "08"];
+    for (irq, mask) in (60..).zip(before) {
+        tree.put(&affinity(irq), mask);
+    }
+    for (a, b) in [("rx", "tx"), ("tx", "rx")] {
+        let row = format!("[[driver]]\nname = 'acme'\nirqs = ['a{{n}} = {a}', 'b{{n}} = {b}']\n");
+        tree.put("etc/nicpin.toml", &row);
+        assert_eq!(tree.nicpin(&["apply"]).code, 0);
+    }
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
+    let restored = [60, 61, 62, 63].map(|irq| read(tree.dir(), &affinity(irq)));
+    assert_eq!(restored, before);
+}
+
+/// Two cards on one line, the second applied when the line had what was planned for the first.
+#[test]
+fn an_irq_of_two_interfaces_has_one_original_setting() {
+    let line = |name: &str, address: &str| {
+        let mut card = Card::new(
+            "r8169",
+            &format!("pci0000:c0/0000:c0:0{}.0", &address[6..7]),
+            address,
+            1,
+            "2.5 GT/s PCIe",
+            1,
+        );
+        card.msi = false;
+        card.vectors(16, [format!("{}, {}", "eth0", "eth1")], &cpus("0-7"), &[0])
+            .port(Port::new(name, 1000, 1, 1))
+    };
+    let tree = Copy::build(&two_nodes([
+        line("eth0", "0000:c1:00.0"),
+        line("eth1", "0000:c2:00.0"),
+    ]));
+    let affinity = || read(tree.dir(), "proc/irq/16/smp_affinity");
+    let before = affinity();
+    for args in [
+        &["apply", "eth0"][..],
+        &["apply", "eth1"],
+        &["apply", "--exclude", "4"],
+    ] {
+        assert_eq!(tree.nicpin(args).code, 0, "{args:?}");
+    }
+    assert_ne!(affinity(), before);
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
+    assert_eq!(affinity(), before);
 }
 
 /// One thread that receives and one that transmits, on one IRQ.
