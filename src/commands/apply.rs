@@ -117,7 +117,8 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         output::say_failures(&table(&applied));
     }
     let exit = applied.exit(args.detailed_exitcode);
-    match args.trial {
+    // Without a trial of its own there is nothing to confirm: another's may wait.
+    match applied.trial {
         // The user must see the output before the question.
         Some(seconds) if cli.quiet || output::print(screen::printable(&take(out)).as_bytes())? => {
             confirm::ask(cli, seconds, args.lock.wait(), exit)

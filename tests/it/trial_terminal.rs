@@ -88,6 +88,31 @@ fn a_trial_that_changed_nothing_asks_nothing() {
     assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
 }
 
+/// Its plan does not fit, so it starts no trial; another's is waiting.
+#[test]
+fn a_trial_of_another_apply_is_not_asked_about() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let of_another_machine = Copy::of("x460").nicpin(&["plan", "--json"]).stdout;
+    machine.write("/other.json", &of_another_machine);
+    let other = machine.path("/other.json");
+    let pty = nix::pty::openpty(None, None).unwrap();
+    nix::unistd::write(&pty.master, b"\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_nicpin"))
+        .args(["apply", "--try", "1", "--plan"])
+        .arg(other)
+        .arg("--root")
+        .arg(machine.path("/"))
+        .stdin(Stdio::from(pty.slave))
+        .output();
+    let output = output.unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(1), &b""[..]));
+    let trial: serde_json::Value =
+        serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
+    assert_eq!(trial["over"], false, "{trial}");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+}
+
 #[test]
 fn enter_on_the_terminal_keeps_it() {
     let machine = Copy::of("two-node");
