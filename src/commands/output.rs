@@ -168,6 +168,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
+        file.sync_all()?;
         rename(&new, path)
     };
     // The error of the write is reported, not that of the removal.

@@ -253,12 +253,14 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
 }
 
 /// Removes files of processes that were killed while they wrote: `before`, the id of a process that has ended, `after`.
+/// This process writes none now; in a container, another may have had its id.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
         let name = name.to_str().ok()?;
         let pid = name.strip_prefix(before)?.strip_suffix(after)?;
         let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-        Some(kill(Pid::from_raw(pid), None) == Err(ESRCH))
+        let pid = Pid::from_raw(pid);
+        Some(pid == Pid::this() || kill(pid, None) == Err(ESRCH))
     };
     let mut left: Vec<CString> = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?
         .iter()
