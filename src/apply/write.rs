@@ -178,7 +178,15 @@ impl WriteResult {
             return Err(Unwritten::refused(root, write, &error));
         }
         let words = errno_words(&error);
-        for (cpu, domain, mask) in fallback_cpus(fallbacks, write).unwrap_or_default() {
+        let planned = CpuSet::parse_kernel_mask(&write.value).unwrap_or_default();
+        let Some(fallbacks) = fallback_cpus(fallbacks, write) else {
+            let none = format!(
+                "{words}: no free interrupt vector on {}",
+                cpu_list(&planned)
+            );
+            return Err(Unwritten(Refused, none, None));
+        };
+        for (cpu, domain, mask) in fallbacks {
             if !means_same(write.kind, &was, &mask) {
                 match write_patiently(root, write, &mask) {
                     Ok(()) => self.read_back(root, write, &mask)?,
@@ -186,7 +194,6 @@ impl WriteResult {
                     Err(error) => return Err(Unwritten::refused(root, write, &error)),
                 }
             }
-            let planned = CpuSet::parse_kernel_mask(&write.value).unwrap_or_default();
             self.detail = Some(format!(
                 "{words}: CPU {planned} has no free interrupt vector; CPU {cpu} of the same {domain} is used as a fallback"
             ));

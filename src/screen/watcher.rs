@@ -55,6 +55,9 @@ pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
         (_, 0) if watcher.observe && run.changed > 0 => {
             count(run.changed, "setting") + " not as planned"
         }
+        (_, 0) if !watcher.left_alone.is_empty() => {
+            count(watcher.left_alone.len(), "setting") + " not restored"
+        }
         (_, 0) => "as planned".into(),
         (_, failed) => count(failed, "change") + " failed",
     };

@@ -96,7 +96,8 @@ impl ContendedSettings {
         history.restores = history.remembered_restores(now).min(AT_ONCE + DOUBLINGS) + 1;
         let doublings = history.restores.checked_sub(AT_ONCE);
         let wait = doublings.map_or(Duration::ZERO, |times| FIRST_WAIT * (1 << times));
-        history.until = now + wait.min(LONGEST_WAIT);
+        let wait = wait.min(LONGEST_WAIT);
+        history.until = now + wait;
         if wait.is_zero() {
             return None;
         }

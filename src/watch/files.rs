@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::mem::{replace, take};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use itertools::Itertools as _;
@@ -57,7 +57,8 @@ enum WatchedFile {
 }
 
 pub struct Files {
-    inotify: Inotify,
+    /// `None` if no instance is left (`fs.inotify.max_user_instances`).
+    inotify: Option<Inotify>,
     watches: BTreeMap<WatchDescriptor, WatchedFile>,
     policy: String,
     /// Links on the way to the policy file, and the file itself, by paths whose directories are no links.
@@ -68,15 +69,20 @@ pub struct Files {
     exclusive: (CpuSet, Option<String>),
     programs: BTreeSet<Program>,
     near: BTreeMap<Program, ProgramCpus>,
-    /// No watches are left for cgroups (`fs.inotify.max_user_watches`).
+    /// No instance, or no watch, was left for some files (`fs.inotify.max_user_watches`).
     pub is_full: bool,
 }
 
 impl Files {
     /// `policy` is not below the root.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
+        let inotify = match Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK) {
+            Err(Errno::EMFILE) => None,
+            inotify => Some(inotify?),
+        };
         let mut files = Self {
-            inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
+            is_full: inotify.is_none(),
+            inotify,
             watches: BTreeMap::new(),
             policy: policy.to_owned(),
             way_to_policy: BTreeSet::new(),
@@ -85,7 +91,6 @@ impl Files {
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
             near: BTreeMap::new(),
-            is_full: false,
         };
         files.watch_policy()?;
         files.watch(&root.outside(STATE_DIR))?;
@@ -124,9 +129,17 @@ impl Files {
         flags: AddWatchFlags,
         watched: WatchedFile,
     ) -> nix::Result<bool> {
-        match self.inotify.add_watch(path, flags) {
+        let Some(inotify) = &self.inotify else {
+            return Ok(false);
+        };
+        match inotify.add_watch(path, flags) {
             Ok(watch) => _ = self.watches.insert(watch, watched),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(false),
+            // Other sources, and the check every five minutes, remain.
+            Err(Errno::ENOSPC) => {
+                self.is_full = true;
+                return Ok(false);
+            }
             Err(errno) => return Err(errno),
         }
         Ok(true)
@@ -149,9 +162,9 @@ impl Files {
         let added =
             new.try_for_each(|(path, flags, watched)| self.add(&path, flags, watched).map(drop));
         for watch in old.into_keys() {
-            if !self.watches.contains_key(&watch) {
+            if let (false, Some(inotify)) = (self.watches.contains_key(&watch), &self.inotify) {
                 // The file may be gone, and its watch with it.
-                let _ = self.inotify.rm_watch(watch);
+                let _ = inotify.rm_watch(watch);
             }
         }
         added
@@ -185,12 +198,16 @@ impl Files {
         Ok(self.replace(|watched| matches!(watched, Vector(_)), files)?)
     }
 
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(Inotify::as_fd)
+    }
+
     pub fn read(&mut self, root: &Root, woken: &mut Woken) -> io::Result<()> {
         let (mut written, mut cgroups, mut partitions) = (BTreeSet::new(), false, false);
         loop {
-            let events = match self.inotify.read_events() {
-                Err(Errno::EAGAIN) => break,
-                events => events?,
+            let events = match self.inotify.as_ref().map(Inotify::read_events) {
+                None | Some(Err(Errno::EAGAIN)) => break,
+                Some(events) => events?,
             };
             for event in events {
                 if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
@@ -292,7 +309,7 @@ impl Files {
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
         if self.way_to_policy.contains(&file) {
             woken.events.push(Event::of_machine(Policy));
-            // Without watches left, the check every five minutes remains.
+            // Without watches, the check every five minutes remains.
             let _ = self.watch_policy();
         }
         Ok(())
@@ -363,9 +380,7 @@ impl Files {
             files(cgroup, &[cgroups::PARTITION], &Partition);
         }
         let is_old = |watched: &_| matches!(watched, Cgroup | Partition);
-        let added = self.replace(is_old, all);
-        self.is_full = added == Err(Errno::ENOSPC);
-        if self.is_full { Ok(()) } else { added }
+        self.replace(is_old, all)
     }
 }
 
@@ -386,10 +401,4 @@ fn irqbalance_has_started(root: &Root) -> Option<Event> {
 
 fn is_socket(name: &OsStr) -> bool {
     Path::new(name).extension() == Some(OsStr::new("sock"))
-}
-
-impl AsFd for Files {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
-    }
 }

@@ -10,6 +10,8 @@ use std::process;
 use std::time::Duration;
 use std::{env, io};
 
+use nix::sys::stat::fstat;
+
 use nicpin::root::Root;
 
 const SOCKET: &str = "/dev/log";
@@ -56,10 +58,17 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
         .iter()
         .chain(fields)
         .map(|(key, value)| format!("{key}={}\n", one_line(value)));
-    let is_journal = env::var_os("JOURNAL_STREAM").is_some();
-    if !is_journal || !send_to(root, JOURNAL, &lines.collect::<String>()) {
+    if !is_journal() || !send_to(root, JOURNAL, &lines.collect::<String>()) {
         let _ = writeln!(io::stderr(), "nicpin: {}", one_line(message));
     }
+}
+
+/// Whether standard error is the stream that the manager named: the variable is inherited, the stream may be redirected
+/// (systemd.exec(5)).
+fn is_journal() -> bool {
+    let stream = env::var("JOURNAL_STREAM").unwrap_or_default();
+    let stderr = fstat(io::stderr());
+    stderr.is_ok_and(|stderr| stream == format!("{}:{}", stderr.st_dev, stderr.st_ino))
 }
 
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::screen;
 use crate::start::{children_cpu, seconds_since_1970};
-use crate::watch::contended::{AT_ONCE, LONGEST_WAIT};
+use crate::watch::contended::{AT_ONCE, FIRST_WAIT, LONGEST_WAIT};
 use crate::watch::journal;
 use crate::watch::journal::Priority::{Info, Notice, Warning};
 use crate::watch::report::{RestoredSetting, RunReport};
@@ -103,13 +103,21 @@ impl Loop<'_> {
             [] => "no known program that writes it runs".to_owned(),
             writers => format!("perhaps {}", writers.join(" or ")),
         };
+        let minutes = |time: Duration| time.as_secs() / 60;
+        let (mut times, mut then) = ("again and again".to_owned(), String::new());
+        if wait == FIRST_WAIT {
+            times = format!("{AT_ONCE} times");
+        }
+        if wait < LONGEST_WAIT {
+            let most = minutes(LONGEST_WAIT);
+            then = format!(", then after twice as long each time, {most} min at most");
+        }
         let text = format!(
-            "{} of {} was restored {AT_ONCE} times: another program writes it ({who}); from now on it is restored after {} \
-             min, then after twice as long each time, {} min at most, and at once after an event about {}",
+            "{} of {} was restored {times}: another program writes it ({who}); from now on it is restored after {} \
+             min{then}, and at once after an event about {}",
             setting.shown(),
             setting.interface,
-            wait.as_secs() / 60,
-            LONGEST_WAIT.as_secs() / 60,
+            minutes(wait),
             setting.interface
         );
         let name = setting.name.to_string();

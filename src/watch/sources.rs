@@ -116,7 +116,7 @@ impl Sources {
         }
         let files = Files::open(root, policy)?;
         if files.is_full {
-            let limit = "all cpuset partitions: fs.inotify.max_user_watches is reached";
+            let limit = "some files: fs.inotify.max_user_instances or max_user_watches is reached";
             missing.push(limit.to_owned());
         }
         let sources = Self {
@@ -148,10 +148,10 @@ impl Sources {
         // Rounded up: a rest below a millisecond would be waited for in a loop.
         let time =
             PollTimeout::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX);
-        let own = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
+        let own = [self.signals.as_fd(), self.clock.as_fd()];
+        let own = own.into_iter().chain(self.files.as_fd());
         let netlink = self.netlink.iter().map(|(socket, _)| socket.as_fd());
         let mut fds = own
-            .into_iter()
             .chain(netlink)
             .chain(output.iter().copied())
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))

@@ -21,6 +21,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, document, good, text};
+use crate::support::wait_until;
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
 const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
@@ -72,15 +73,20 @@ impl<'a> Watching<'a> {
             bind("/run/systemd/journal/socket"),
             bind("/run/systemd/notify"),
         );
+        // As if this were the journal's stream.
+        let stream = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let stream_id = stream.metadata().unwrap();
+        let stream_id = format!("{}:{}", stream_id.dev(), stream_id.ino());
         let process = program
             .args(["watch", "--root"])
             .arg(root)
             .args(args)
             .current_dir(machine.path("/"))
-            .env("JOURNAL_STREAM", "1:1")
+            .env("JOURNAL_STREAM", stream_id)
             .env("NOTIFY_SOCKET", machine.path("/run/systemd/notify"))
             .envs(environment.iter().copied())
             .stdout(Stdio::null())
+            .stderr(stream)
             .spawn();
         Self {
             machine,
@@ -682,6 +688,32 @@ fn systemd_learns_that_it_is_alive() {
         watching.told("WATCHDOG=1");
     }
     watching.end();
+}
+
+/// A shell below a user's service manager has the variable, too, and may redirect standard error.
+#[test]
+fn messages_go_to_standard_error_that_is_not_the_journals_stream() {
+    let machine = Copy::of("two-node");
+    let mut watching = Watching::start_by(
+        {
+            let mut shell = Command::new("sh");
+            shell.args([
+                "-c",
+                r#"exec "$0" "$@" 2>said"#,
+                env!("CARGO_BIN_EXE_nicpin"),
+            ]);
+            shell
+        },
+        &machine,
+        machine.dir(),
+        &[],
+        &[],
+    );
+    let said = || std::fs::read_to_string(machine.path("/said")).unwrap_or_default();
+    wait_until("said", || said().contains("start: "));
+    watching.journal.set_nonblocking(true).unwrap();
+    assert!(watching.journal.recv(&mut [0]).is_err());
+    watching.process.kill().unwrap();
 }
 
 /// Nobody else maps this program's file, and most of the watcher's memory would be its pages.

@@ -29,6 +29,15 @@ for n in $(seq 100); do ip link del "v$n"; done
 sleep 3
 equal "runs for 100 veth pairs that go" 0 $(($(runs) - before))
 
+section "inotify is used up by others"
+sysctl -qw fs.inotify.max_user_instances=0
+fresh
+holds "it says so" sh -c "journalctl --unit $UNIT --output cat | grep -q 'max_user_instances'"
+corrected "channels without inotify" ethtool -L nic0 combined 3
+corrected "channels back without inotify" ethtool -L nic0 combined 4
+sysctl -qw fs.inotify.max_user_instances=128
+fresh
+
 section "what it costs"
 poll 20 quiet; sleep 5   # the kernel may still remove the pairs
 before=$(wakeups); sleep 10; after=$(wakeups)
