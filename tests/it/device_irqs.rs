@@ -87,6 +87,59 @@ fn xen_queues_are_found_by_the_name_of_the_device() {
     );
 }
 
+/// `xennet_select_queue`, and mac80211 before Linux 6.2: the mask is never read.
+#[test]
+fn xps_is_not_planned_where_the_driver_picks_the_queue() {
+    let tree = Copy::build(&two_nodes([]));
+    tree.add("sys/devices/vif-0", "xen", "vif", "eth0", 2);
+    tree.add("sys/devices/vif-1-0", "xen-backend", "vif", "vif1.0", 2);
+    tree.add("sys/devices/wifi", "platform", "mt7915e", "wlan0", 2);
+    tree.put("sys/devices/wifi/net/wlan0/uevent", "DEVTYPE=wlan");
+    for name in ["eth0", "vif1.0", "wlan0"] {
+        for queue in 0..2 {
+            let file = format!("sys/class/net/{name}/queues/tx-{queue}/xps_cpus");
+            tree.put(&file, "00");
+        }
+    }
+    let names = [
+        "vif0-q0",
+        "vif0-q1",
+        "vif1.0-q0",
+        "vif1.0-q1",
+        "wlan0-TxRx-0",
+        "wlan0-TxRx-1",
+    ];
+    tree.interrupts(66, "  xen-dyn    -event    ", &names);
+    let plan = tree.plan(&[]);
+    let has_xps = ["eth0", "vif1.0", "wlan0"].map(|name| {
+        let mut queues = of(&plan, name).tx_queues.iter();
+        queues.any(|queue| queue.xps_cpus.is_some())
+    });
+    assert_eq!(has_xps, [false, true, false]);
+}
+
+/// mvpp2 pins the vector of each CPU's queues; before Linux 6.12 the file can be written, and each write is refused.
+#[test]
+fn vectors_that_their_driver_keeps_in_place_are_not_planned() {
+    let names = ["eth0"; 3];
+    let keeps = card("mvpp2", Port::new("eth0", 10_000, 2, 2), 30, &names);
+    let tree = Copy::build(&two_nodes([keeps]));
+    let plan = tree.plan(&["eth0"]);
+    let vectors = of(&plan, "eth0").vectors.iter();
+    assert_eq!(
+        vectors
+            .map(|vector| (vector.irq, vector.movable))
+            .collect::<Vec<_>>(),
+        [(30, false), (31, false), (32, true)]
+    );
+    assert!(
+        !plan
+            .writes
+            .iter()
+            .any(|write| write.path.contains("/irq/3"))
+    );
+}
+
 /// The end that serves a guest names its IRQs by what the guest does: it receives what the guest sends.
 #[test]
 fn directions_at_the_other_end_of_xen() {

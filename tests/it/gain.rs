@@ -2,6 +2,8 @@
 //! nothing.
 
 use crate::support::run::Copy;
+use nicpin::plan::Measure;
+use nicpin::report::difference::MeasureChange;
 
 /// two-node as applied, with the IRQs of nic0's queues dealt to its CPUs in another order.
 fn in_another_order() -> Copy {
@@ -99,4 +101,20 @@ fn what_is_as_good_stays_and_check_is_content_with_both() {
         explained.contains("a change would gain nothing"),
         "{explained}"
     );
+}
+
+/// The administrator allows IRQs on node 0 alone.
+#[test]
+fn a_plan_that_costs_locality_says_what_for() {
+    let machine = in_another_order();
+    machine.write("/proc/irq/default_smp_affinity", "0f\n");
+    let plan = machine.plan(&[]);
+    let all = MeasureChange::of_machine(&plan.score_now, &plan.score, &[]);
+    let told = MeasureChange::most_telling(&all).into_iter();
+    let told: Vec<_> = told
+        .map(|change| (change.measure, change.is_better()))
+        .collect();
+    for expected in [(Measure::Remote, false), (Measure::Outside, true)] {
+        assert!(told.contains(&expected), "{told:?}");
+    }
 }
