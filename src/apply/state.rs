@@ -48,8 +48,8 @@ impl StateFile {
             let reason = format!("not {what} ({reason}); {not_done}; fix: {fix}");
             StateError::from(root.content_error(self.path, reason))
         };
-        let invalid =
-            |e: serde_json::Error| error(e.to_string(), "move the file away and run again");
+        let away = "move the file away (what it says is lost) and run again";
+        let invalid = |e: serde_json::Error| error(e.to_string(), away);
         let Schema { schema } = serde_json::from_str(&text).map_err(invalid)?;
         if schema != self.schema {
             // Otherwise another version's settings would be taken for original.

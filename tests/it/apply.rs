@@ -285,10 +285,10 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
     assert_data_eq!(
         said,
         str![[r"
-nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing a value at line 1 column 0); nothing was written, because it could not be restored; fix: move the file away and run again
-nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); nothing was written, because it could not be restored; fix: move the file away and run again
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing a value at line 1 column 0); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again
 nicpin: ROOT/run/nicpin/state.json: not a record of original settings (its schema is nicpin.state/9); nothing was written, because it could not be restored; fix: run the version of nicpin that wrote it, or move the file away
-nicpin: ROOT/run/nicpin/state.json: not a record of original settings (invalid length 0, expected struct Schema with 1 element at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again
+nicpin: ROOT/run/nicpin/state.json: not a record of original settings (invalid length 0, expected struct Schema with 1 element at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again
 
 "]]
     );

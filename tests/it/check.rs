@@ -389,7 +389,7 @@ fn a_record_that_cannot_be_read_is_unknown() {
         [writable, malformed, unknown()].join("\n"),
         str![[r"
 ROOT/run/nicpin/state.json: is writable by everybody (mode 0666), so nicpin does not trust it; chmod go-w it
-ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); what apply found and set is unknown; fix: move the file away and run again
+ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); what apply found and set is unknown; fix: move the file away (what it says is lost) and run again
 ROOT/run/nicpin/state.json: is a directory (EISDIR); fix: name a file, not a directory
 "]]
     );

@@ -337,7 +337,7 @@ fn a_malformed_record_of_bans_is_reported_and_nothing_is_banned() {
         assert_data_eq!(
             detail,
             str![
-                "ROOT/run/nicpin/irqbalance.json: not a record of bans for irqbalance (missing field `schema` at line 1 column 2); irqbalance was not asked to ban IRQs, because that could not be undone; fix: move the file away and run again"
+                "ROOT/run/nicpin/irqbalance.json: not a record of bans for irqbalance (missing field `schema` at line 1 column 2); irqbalance was not asked to ban IRQs, because that could not be undone; fix: move the file away (what it says is lost) and run again"
             ]
         );
         assert_eq!(banned(&machine), set(&[9]));

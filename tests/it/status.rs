@@ -354,7 +354,7 @@ fn a_watcher_whose_state_cannot_be_read_keeps_no_command_from_its_report() {
         assert_data_eq!(
             machine.rooted(&run.stderr),
             str![[r"
-nicpin: ROOT/run/nicpin/watch.json: not the state of a watcher (EOF while parsing an object at line 1 column 1); it cannot be shown; fix: move the file away and run again
+nicpin: ROOT/run/nicpin/watch.json: not the state of a watcher (EOF while parsing an object at line 1 column 1); it cannot be shown; fix: move the file away (what it says is lost) and run again
 
 "]]
         );

@@ -530,8 +530,8 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
     assert_data_eq!(
         said.join("\n"),
         str![[r"
-<28>nicpin[[..]]: apply --try was not confirmed in time, and its settings stay: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again; trying again in 0.5 s
-<28>nicpin[[..]]: apply --try was not confirmed in time, and its settings stay: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again; trying again in 1 s
+<28>nicpin[[..]]: apply --try was not confirmed in time, and its settings stay: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again; trying again in 0.5 s
+<28>nicpin[[..]]: apply --try was not confirmed in time, and its settings stay: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again; trying again in 1 s
 <29>nicpin[[..]]: apply --try was not confirmed in time; the settings were restored
 "]]
     );

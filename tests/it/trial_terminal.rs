@@ -250,7 +250,7 @@ fn a_trial_that_cannot_be_restored_is_an_error() {
     assert_data_eq!(
         machine.rooted(&said_after(&output)),
         str![[r"
-nicpin: it was not confirmed, and cannot be restored: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away and run again
+nicpin: it was not confirmed, and cannot be restored: ROOT/run/nicpin/state.json: not a record of original settings (missing field `schema` at line 1 column 2); nothing was written, because it could not be restored; fix: move the file away (what it says is lost) and run again
 
 "]]
     );
