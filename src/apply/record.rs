@@ -216,7 +216,9 @@ impl Record {
     fn first_seen_by_others(&self, root: &Root, machine: &Machine, plan: &Plan) -> Texts {
         let planned = plan.interfaces.iter();
         let planned = planned.filter_map(|planned| machine.interface(&planned.name));
-        let shared = planned.flat_map(Interface::settings).filter_map(|setting| {
+        let settings = planned.flat_map(Interface::settings);
+        let new = settings.filter(|setting| !self.first_seen.contains_key(&setting.id()));
+        let shared = new.filter_map(|setting| {
             let irq = Irq::now(root, setting.irq()?);
             let text = self.ids_of(irq).find_map(|id| self.first_seen.get(id))?;
             Some((setting.id(), text.clone()))

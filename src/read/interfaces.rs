@@ -70,11 +70,15 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         }
         let devtype = others::devtype(&net)?;
         if lowers.is_empty() {
+            let bus = others::other_bus(&net)?;
             listed.others.virtuals.push(Virtual {
                 name,
-                kind: others::kind(&net, devtype.as_deref())?,
+                kind: match bus {
+                    Some(bus) => bus.to_owned(),
+                    None => others::kind(&net, devtype.as_deref())?,
+                },
                 devtype,
-                is_other_bus: others::other_bus(&net)?.is_some(),
+                is_other_bus: bus.is_some(),
             });
         } else {
             listed.stacked.push(Stacked {

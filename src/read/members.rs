@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::drivers::{ActionName, DriverPatterns};
 use crate::machine::interface::is_pci_address;
-use crate::machine::{Device, Interface, Role};
+use crate::machine::{Device, Interface, Role, TreeInterrupt};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::Interrupts;
 use crate::read::queues::Reported;
@@ -40,12 +40,15 @@ impl Members {
         let ports = &*ports;
         let device = &ports[0].interface.device;
         let mut in_tree = BTreeMap::new();
-        for interrupt in &device.tree {
-            let irqs = handlers.numbered(!interrupt.of_one_cell)?;
-            let numbered = irqs.filter(|(_, number)| *number == interrupt.hwirq);
-            for (irq, _) in numbered {
+        // All interrupts of a device are of one binding.
+        if let Some(TreeInterrupt { of_one_cell, .. }) = device.tree.first() {
+            for (irq, number) in handlers.numbered(!of_one_cell)? {
+                let mut listed = device.tree.iter();
+                let Some(interrupt) = listed.find(|interrupt| interrupt.hwirq == number) else {
+                    continue;
+                };
                 // Several controllers may have this number.
-                if !interrupt.of_one_cell || has_own_handler(handlers, ports, irq)? {
+                if !of_one_cell || has_own_handler(handlers, ports, irq)? {
                     in_tree.insert(irq, interrupt.name.clone());
                 }
             }

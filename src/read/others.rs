@@ -113,9 +113,6 @@ pub(crate) fn other_bus(net: &Dir) -> Result<Option<&'static str>> {
 }
 
 pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
-    if let Some(bus) = other_bus(net)? {
-        return Ok(bus.to_owned());
-    }
     // `ARPHRD_LOOPBACK`.
     if net.read_text("type")?.trim() == "772" {
         return Ok("the loopback interface".to_owned());

@@ -95,8 +95,9 @@ impl ContendedSettings {
         }
         history.restores = history.remembered_restores(now).min(AT_ONCE + DOUBLINGS) + 1;
         let doublings = history.restores.checked_sub(AT_ONCE);
-        let wait = doublings.map_or(Duration::ZERO, |times| FIRST_WAIT * (1 << times));
-        let wait = wait.min(LONGEST_WAIT);
+        let wait = doublings.map_or(Duration::ZERO, |times| {
+            LONGEST_WAIT.min(FIRST_WAIT * (1 << times))
+        });
         history.until = now + wait;
         if wait.is_zero() {
             return None;

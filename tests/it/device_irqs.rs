@@ -488,7 +488,7 @@ fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
     );
 }
 
-/// mlxsw has one IRQ for all ports of the switch; mlx4 before 3.x named each port's by its interface, here by old names.
+/// mlxsw has one IRQ for all ports of the switch; older mlx4 named those of each port by its interface, here by old names.
 #[test]
 fn ports_whose_irqs_name_no_port_share_them() {
     for (driver, names) in [

@@ -275,7 +275,7 @@ fn an_irq_of_two_interfaces_has_one_original_setting() {
             1,
         );
         card.msi = false;
-        card.vectors(16, [format!("{}, {}", "eth0", "eth1")], &cpus("0-7"), &[0])
+        card.vectors(16, ["eth0, eth1"], &cpus("0-7"), &[0])
             .port(Port::new(name, 1000, 1, 1))
     };
     let tree = Copy::build(&two_nodes([
