@@ -41,8 +41,11 @@ const MAX_KEY: usize = 256;
 const MAX_FILTERS: usize = 2048;
 /// Linux 6.18 has 121 link modes.
 const MAX_NAMES: usize = 256;
-/// mlx5 with 128 channels has some 8,000.
+/// mlx5 with 128 channels has some 8,000. The kernel writes as many as the driver has by then, whatever number was asked
+/// for: there is room for twice as many as are accepted.
 const MAX_COUNTERS: usize = 1 << 14;
+const ROOM_FOR_NAMES: usize = 3 + 8 * 2 * MAX_COUNTERS;
+const ROOM_FOR_COUNTERS: usize = 2 + 2 * 2 * MAX_COUNTERS;
 /// Of 32 features each: Linux 6.12 has 64 features.
 const FEATURE_WORDS: usize = 4;
 
@@ -207,8 +210,7 @@ fn mask_words(answer: u32) -> u8 {
 pub(crate) fn get_statistics(interface: &str) -> Result<Vec<(String, u64)>> {
     let names = names(interface, STATISTICS)?;
     let count = u32::try_from(names.len()).unwrap_or_default();
-    let most = 2 + 2 * names.len();
-    let counters = ethtool_of(interface, ETHTOOL_GSTATS, [count], most)?;
+    let counters = ethtool_of(interface, ETHTOOL_GSTATS, [count], ROOM_FOR_COUNTERS)?;
     // The driver may have another number of counters by now: then none are read.
     if counters[1] != count {
         return Err(EOPNOTSUPP);
@@ -235,13 +237,12 @@ fn names(interface: &str, set: u32) -> Result<Vec<String>> {
     if info[2 + LOW] == 0 || count > most {
         return Err(EOPNOTSUPP);
     }
-    Ok(
-        ethtool_of(interface, ETHTOOL_GSTRINGS, [set, info[4]], 3 + 8 * count)?[3..]
-            .chunks(8)
-            .take(count)
-            .map(text)
-            .collect(),
-    )
+    let names = ethtool_of(interface, ETHTOOL_GSTRINGS, [set, info[4]], ROOM_FOR_NAMES)?;
+    // The driver may have another number of names by now: then none are read.
+    if names[2] != info[4] {
+        return Err(EOPNOTSUPP);
+    }
+    Ok(names[3..].chunks(8).take(count).map(text).collect())
 }
 
 fn has_bit(words: &[u32], bit: usize) -> bool {
@@ -282,18 +283,20 @@ fn ethtool(
     command: u32,
     given: impl IntoIterator<Item = u32>,
 ) -> Result<Vec<u32>> {
-    ethtool_of(interface, command, given, 0)
+    ethtool_of(interface, command, given, WORDS)
 }
 
-/// For an answer of up to `most` words, more than [`WORDS`].
+/// For an answer of up to `room` words.
 fn ethtool_of(
     interface: &str,
     command: u32,
     given: impl IntoIterator<Item = u32>,
-    most: usize,
+    room: usize,
 ) -> Result<Vec<u32>> {
-    let mut words: Vec<u32> = once(command).chain(given).collect();
-    words.resize(most.max(WORDS), 0);
+    let mut words = vec![0; room];
+    for (word, value) in words.iter_mut().zip(once(command).chain(given)) {
+        *word = value;
+    }
     let mut request = named_request(interface)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     ioctl(SIOCETHTOOL, &mut request)?;
@@ -304,8 +307,8 @@ fn ioctl(code: Ioctl, request: &mut ifreq) -> Result<()> {
     // Any socket takes these ioctls; a Unix one needs neither IPv4 nor a sandbox that allows it.
     let socket = socket(Unix, Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: the kernel reads and writes the request and, for `SIOCETHTOOL`, the structure that it points to. Both
-    // outlive the call. The structures have a fixed size, or room for as many entries as the command says or the driver
-    // has said.
+    // outlive the call. The structures have a fixed size, room for as many entries as the command says, or for more
+    // than a driver has.
     Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), code, &raw mut *request) }).map(drop)
 }
 
