@@ -322,7 +322,7 @@ fn fallback_cpus(
         .iter()
         .collect();
     // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
-    cpus.sort_by_key(|&cpu| {
+    cpus.sort_unstable_by_key(|&cpu| {
         let sibling = group_of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
         (!l3.contains(cpu), sibling, cpu < planned, cpu)
     });

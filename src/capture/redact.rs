@@ -351,8 +351,8 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
         Some((natural(name), name.to_owned()))
     };
     let now = tree.list(NET).unwrap_or_default().into_iter();
-    let now = now.sorted_by_key(|name| natural(name));
-    let others = handlers.iter().filter_map(named).sorted();
+    let now = now.sorted_unstable_by_key(|name| natural(name));
+    let others = handlers.iter().filter_map(named).sorted_unstable();
     let all = now.chain(others.map(|(_, name)| name)).unique();
     let other = |(number, name): (usize, String)| {
         // A shorter name would not be read as one that its driver has cut.

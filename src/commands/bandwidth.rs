@@ -75,7 +75,7 @@ impl BandwidthTest {
                 });
             }
         }
-        rates.sort_by_key(|rate| (rate.cpus_of, rate.memory_of));
+        rates.sort_unstable_by_key(|rate| (rate.cpus_of, rate.memory_of));
         Ok(rates)
     }
 }

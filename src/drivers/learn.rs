@@ -76,7 +76,7 @@ fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
 }
 
 fn row(driver: &str, text: &str, mut irqs: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
-    irqs.sort_by_key(|(numbers, seen)| (numbers.clone(), seen.irq));
+    irqs.sort_unstable_by_key(|(numbers, seen)| (numbers.clone(), seen.irq));
     let places = 0..irqs[0].0.len();
     let counts = |place: &usize| {
         !irqs

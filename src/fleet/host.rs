@@ -102,7 +102,7 @@ impl Host {
     }
 
     pub fn from_check(check: &Check) -> Result<ReadHost, serde_json::Error> {
-        Ok(PlanOrCheck::deserialize(serde_json::to_value(check)?)?.host())
+        Ok(serde_json::from_str::<PlanOrCheck>(&serde_json::to_string_pretty(check)?)?.host())
     }
 }
 
@@ -114,7 +114,7 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
         _ => return,
     };
     if value["schema"].as_str().is_some_and(is_known) {
-        let (named, host) = match PlanOrCheck::deserialize(value) {
+        let (named, host) = match serde_json::from_str::<PlanOrCheck>(&value.to_string()) {
             Ok(document) => document.host(),
             Err(error) => (None, Err(error.to_string())),
         };
@@ -180,7 +180,7 @@ impl PlanOrCheck {
                 *text = one_line(text);
             }
         }
-        self.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+        self.interfaces.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let name = self.host.name.take();
         let host = Host {
             class: one_line(&self.class),

@@ -115,7 +115,7 @@ impl Inputs<'_> {
             .map(|entry| Ok(entry?.file_name()))
             .collect::<io::Result<_>>()?;
         names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
-        names.sort();
+        names.sort_unstable();
         for name in names {
             let path = path.join(name);
             let read = self.path(&path, depth + 1);

@@ -222,7 +222,7 @@ impl FleetTally {
                 .collect(),
             classes: self.classes(),
             repeated: sort_hosts(repeated.map(|(_, name)| name).collect()),
-            failed: self.failed.iter().cloned().sorted().collect(),
+            failed: self.failed.iter().cloned().sorted_unstable().collect(),
         }
     }
 

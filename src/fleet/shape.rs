@@ -181,7 +181,7 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
             interface.is_none()
         });
         left = by_key.into_values().flatten().collect();
-        left.sort_by(|a, b| a.name.cmp(&b.name));
+        left.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
     for (this, there) in pairs {
         if this.name != there.name {

@@ -93,7 +93,12 @@ impl Rss {
 
     /// Whether exactly these queues get flows, and their numbers of entries differ by at most one.
     pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
-        let counts = self.table.iter().sorted().dedup_with_count().collect_vec();
+        let counts = self
+            .table
+            .iter()
+            .sorted_unstable()
+            .dedup_with_count()
+            .collect_vec();
         counts.iter().map(|(_, queue)| *queue).eq(queues.iter())
             && counts
                 .iter()

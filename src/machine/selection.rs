@@ -200,7 +200,7 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let named = machine.interfaces.iter().flat_map(selectors_of);
     if !kind.is_empty() {
         let selectors = named.map(|name| format!("{kind}:{name}"));
-        return selectors.sorted().dedup().collect();
+        return selectors.sorted_unstable().dedup().collect();
     }
     let mut stacked = machine
         .stacked
@@ -211,7 +211,11 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let rdma = machine.others.rdma.iter();
     let rdma = rdma.filter(|rdma| machine.of_rdma(rdma).next().is_some());
     let others = stacked.into_iter().chain(rdma.map(|rdma| &rdma.name));
-    named.chain(others.cloned()).sorted().dedup().collect()
+    named
+        .chain(others.cloned())
+        .sorted_unstable()
+        .dedup()
+        .collect()
 }
 
 fn nothing(machine: &Machine, selector: String) -> SelectError {
@@ -246,7 +250,7 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         strsim::jaro_winkler(bare.trim_start_matches(':'), typed)
     };
     let mut names = selectors(machine, kind);
-    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
+    names.sort_unstable_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
     let listed = names.iter().take(5).join(", ");
     match names.len() {
         0 => "this machine has no interface with a device".to_owned(),

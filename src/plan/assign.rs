@@ -116,7 +116,7 @@ pub(crate) fn placed_ports<'a>(
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
         .map(|weighed| PlacedPort::new(machine, locations, policy, selection, weighed))
         .collect_vec();
-    ports.sort_by_key(|port| {
+    ports.sort_unstable_by_key(|port| {
         let candidates = port.candidates.cpus.len();
         (Reverse(port.weight), candidates, port.rank())
     });
@@ -135,7 +135,7 @@ pub(crate) fn placed_ports<'a>(
         }
     }
     assign(machine, locations, &mut ports, keep);
-    ports.sort_by_key(|port| port.order);
+    ports.sort_unstable_by_key(|port| port.order);
     ports
 }
 

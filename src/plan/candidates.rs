@@ -401,7 +401,7 @@ fn first_cores(locations: &Locations<'_>, cpus: CpuSet, choice: &Choice) -> CpuS
         // The k-th core of every domain precedes the k+1-th of any.
         let ordered = cores
             .into_iter()
-            .sorted_by_key(|(rank, domain, core)| (*rank, *domain, core.first()))
+            .sorted_unstable_by_key(|(rank, domain, core)| (*rank, *domain, core.first()))
             .map(|(rank, domain, core)| {
                 let turn = in_domain.entry(domain).or_default();
                 *turn += 1;

@@ -116,7 +116,7 @@ pub(crate) fn class(machine: &Machine) -> String {
                 .collect_vec(),
         )
     });
-    for ([pci_id, driver], nodes, counts) in keys.sorted() {
+    for ([pci_id, driver], nodes, counts) in keys.sorted_unstable() {
         hash.text("interface").text(pci_id).text(driver);
         hash.numbers(nodes).numbers(counts);
     }

@@ -362,7 +362,7 @@ pub(crate) fn machine_notes(
     let here = interfaces
         .iter()
         .filter_map(|interface| interface.driver.clone())
-        .sorted()
+        .sorted_unstable()
         .dedup()
         .collect_vec();
     let drivers = policy
@@ -461,7 +461,7 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     // Two interfaces that share an IRQ both list it.
     let irqs = planned
         .map(|vector| vector.irq)
-        .sorted()
+        .sorted_unstable()
         .dedup()
         .collect_vec();
     let (pid, lasts) = (running.pid, running.uses_policy_script);

@@ -62,7 +62,7 @@ pub(crate) fn rps(
     }
     let mut all = ports
         .iter()
-        .sorted_by_key(|port| port.rank())
+        .sorted_unstable_by_key(|port| port.rank())
         .map(|port| (port, Rps::new(port, ports, loaded, &crowd)))
         .collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();

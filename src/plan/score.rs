@@ -315,7 +315,7 @@ impl<'a> State<'a> {
             let above = spots
                 .iter()
                 .map(|spot| spot.cpu)
-                .sorted()
+                .sorted_unstable()
                 .dedup_with_count()
                 .map(|(queues, _)| queues.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();

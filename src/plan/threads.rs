@@ -100,7 +100,7 @@ impl Threads {
         let known = threads
             .clone()
             .filter_map(|thread| Some((thread, interface.vector_of(thread)?)))
-            .sorted_by_key(|(thread, vector)| {
+            .sorted_unstable_by_key(|(thread, vector)| {
                 let is_idle = interface.is_idle(vector);
                 (is_idle, vector.queue, vector.role, thread.pid)
             });

@@ -23,7 +23,7 @@ pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
     classes
         .values()
         .flat_map(|queues| plan_class(port, queues))
-        .sorted_by_key(|tx| tx.queue)
+        .sorted_unstable_by_key(|tx| tx.queue)
         .collect()
 }
 

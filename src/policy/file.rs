@@ -302,7 +302,7 @@ fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<
 /// In the order of the file, so that the first error is reported.
 fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d TomlKey<'t>, &'d Toml<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.sort_unstable_by_key(|(key, _)| key.span().start);
     entries
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         .filter(|name| name != "bonding_masters")
         // The kernel allows no white space (`dev_valid_name`): in a tree it could end up in a script.
         .map(|name| name.replace(char::is_whitespace, "\u{fffd}"))
-        .sorted_by_key(|name| natural(name));
+        .sorted_unstable_by_key(|name| natural(name));
     for name in names {
         let net = root.dir(format!("{NET}/{name}"));
         let Some(entries) = root.list(&net.path)? else {
@@ -124,7 +124,7 @@ pub(crate) fn stack(machine: &mut Machine, mut lowers: BTreeMap<String, Lower>) 
     }
     machine
         .stacked
-        .sort_by_key(|interface| natural(&interface.name));
+        .sort_unstable_by_key(|interface| natural(&interface.name));
 }
 
 /// A VRF has `IFF_NOARP`, a team has not; neither has a `DEVTYPE`.
@@ -154,7 +154,7 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             let index = format!("{NET}/{}/ifindex", interface.name);
             by_age.push((root.read_as(&index, number::<u32>)?, interface));
         }
-        by_age.sort_by_key(|(index, _)| *index);
+        by_age.sort_unstable_by_key(|(index, _)| *index);
         for (_, interface) in by_age.into_iter().skip(1) {
             interface.port_name = Some(interface.name.clone());
         }
@@ -304,6 +304,6 @@ fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
             channel.ok_or("is not the CPU of a channel".to_owned())
         })?);
     }
-    found.sort_by_key(|channel| channel.id);
+    found.sort_unstable_by_key(|channel| channel.id);
     Ok(found)
 }

@@ -95,7 +95,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
             });
         }
     }
-    neighbours.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    neighbours.sort_unstable_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     Ok(neighbours)
 }
 

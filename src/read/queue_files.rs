@@ -58,8 +58,8 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
         let queue = queues.dir(&format!("tx-{}", only.index));
         only.xps_cpus = read_mask(&queue, "xps_cpus", true)?;
     }
-    rx.sort_by_key(|queue| queue.index);
-    tx.sort_by_key(|queue| queue.index);
+    rx.sort_unstable_by_key(|queue| queue.index);
+    tx.sort_unstable_by_key(|queue| queue.index);
     read_classes(queues, &mut tx)?;
     Ok((rx, tx))
 }

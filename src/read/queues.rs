@@ -185,7 +185,7 @@ mod tests {
             .iter()
             .map(|(irq, _, placed)| format!("{irq} {} {:?}", placed.shown(), placed.source))
             .collect();
-        lines.sort();
+        lines.sort_unstable();
         lines.extend(
             interface
                 .unknown_vectors

@@ -90,7 +90,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
                     .map_err(|error| root.content_error(&file, error.to_string()))?,
             });
         }
-        threads.sort_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));
+        threads.sort_unstable_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));
         link(interface, &mut threads);
         interface.threads = threads;
     }

@@ -176,7 +176,7 @@ fn read_device(
                     .map(|queue| queue + pools.each.unwrap_or(0) * interface.port);
             }
         }
-        vectors.sort_by_key(|vector| {
+        vectors.sort_unstable_by_key(|vector| {
             let Vector {
                 role, queue, irq, ..
             } = *vector;

@@ -117,7 +117,10 @@ impl Stats {
 }
 
 fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    values.into_iter().sorted_by(f64::total_cmp).collect()
+    values
+        .into_iter()
+        .sorted_unstable_by(f64::total_cmp)
+        .collect()
 }
 
 /// `values` are sorted and not empty.

@@ -340,7 +340,8 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
         .map(|(now, to)| Some((class(now.only()?), class(to.first()?))))
         .collect::<Option<Vec<_>>>()
         .map(|all| all.into_iter().unzip());
-    let are_as_fast = classes.is_some_and(|(now, to)| now.iter().sorted().eq(to.iter().sorted()));
+    let are_as_fast = classes
+        .is_some_and(|(now, to)| now.iter().sorted_unstable().eq(to.iter().sorted_unstable()));
     let is_gain = || gains(machine, plan, &writes).iter().any(Gain::is_better);
     if !writes.is_empty() && are_as_fast && !is_gain() {
         writes.len()

@@ -134,7 +134,7 @@ fn most_first<T: Hash + Ord + Clone>(
 ) -> impl Iterator<Item = (T, usize)> {
     all.counts()
         .into_iter()
-        .sorted_by_key(|(element, count)| (Reverse(*count), element.clone()))
+        .sorted_unstable_by_key(|(element, count)| (Reverse(*count), element.clone()))
 }
 
 #[derive(Debug, Clone, Default, Serialize)]

@@ -384,11 +384,11 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
         return page.table(2, LEFT, rows);
     }
     let changed = group_by_key(changed.map(|result| (&result.interface, result.kind))).into_iter();
-    let changed = changed.sorted_by_key(|(name, _)| natural(name));
+    let changed = changed.sorted_unstable_by_key(|(name, _)| natural(name));
     let rows = changed.map(|(name, kinds)| {
         let mut kinds = kinds
             .into_iter()
-            .sorted()
+            .sorted_unstable()
             .dedup_with_count()
             .map(|(many, kind)| kind.counted(many));
         (interface_or_machine(name), kinds.join(", "))

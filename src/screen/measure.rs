@@ -139,7 +139,7 @@ fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
         .collect_vec();
     let hidden = cpus.len().saturating_sub(most);
     cpus.truncate(most);
-    cpus.sort_by_key(|cpu| cpu.cpu);
+    cpus.sort_unstable_by_key(|cpu| cpu.cpu);
     if cpus.is_empty() {
         page.line("");
         page.line("No CPU took interrupts or packets.");

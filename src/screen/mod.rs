@@ -23,7 +23,7 @@ pub mod watcher;
 mod writer;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::iter::once;
@@ -199,10 +199,14 @@ pub(crate) fn group_by_key<K: Clone + Eq + Hash, V>(
     groups
 }
 
-pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
+pub(crate) fn group_sorted<K: Ord, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
-) -> Vec<(K, Vec<V>)> {
-    group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
+) -> BTreeMap<K, Vec<V>> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for (key, value) in pairs {
+        groups.entry(key).or_default().push(value);
+    }
+    groups
 }
 
 /// Ends a sentence about other interfaces; empty if all can be judged.

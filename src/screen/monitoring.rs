@@ -28,7 +28,10 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
         "The state of the interface, a higher number is worse: {}.",
         states.join(", ")
     );
-    let interfaces = check.interfaces.iter().sorted_by_key(|row| &row.name);
+    let interfaces = check
+        .interfaces
+        .iter()
+        .sorted_unstable_by_key(|row| &row.name);
     // The label of `node_exporter`'s `node_network_*`.
     let device = |name| ("device", name);
     // An unknown reason makes the state unknown, for which alerts exist.
@@ -252,7 +255,7 @@ fn performance_data(check: &Check, thresholds: Thresholds) -> String {
     for interface in check
         .interfaces
         .iter()
-        .sorted_by_key(|interface| &interface.name)
+        .sorted_unstable_by_key(|interface| &interface.name)
     {
         // These have a meaning in performance data.
         let label = message(&interface.name).replace(['\'', '=', '|', ' '], "_");

@@ -96,7 +96,7 @@ impl Child {
             return Err("the run wrote an endless report".to_owned());
         }
         let unreadable = |error| format!("the report of the run cannot be read: {error}");
-        serde_json::from_slice(&self.output)
+        serde_json::from_str(&String::from_utf8_lossy(&self.output))
             .map_err(|unread| error.unwrap_or_else(|| unreadable(unread)))
     }
 

@@ -145,7 +145,7 @@ pub(super) fn not_planned(
         .iter()
         .map(|function| (&function.driver, &function.address))
         .into_group_map();
-    for (driver, addresses) in by_driver.into_iter().sorted() {
+    for (driver, addresses) in by_driver.into_iter().sorted_unstable() {
         let addresses = few(", ", addresses, out.alternate());
         parts.push(match driver {
             Some(driver) => format!("{addresses} (driver {driver}, no interface here)"),
