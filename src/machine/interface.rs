@@ -147,13 +147,14 @@ pub struct VmbusChannel {
     pub cpu: u32,
 }
 
-/// An interface above others: a bond, team, VLAN or bridge, or a Hyper-V device above its virtual function.
+/// An interface above others: a bond, team, VLAN or bridge, a Hyper-V device above its virtual function, or a
+/// representor beside the interface of its card.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stacked {
     pub name: String,
     /// Directly below (`lower_*`).
     pub lowers: Vec<String>,
-    /// `DEVTYPE` in `uevent`: `vlan`, `bond`, `vxlan`; absent for some kinds.
+    /// `DEVTYPE` in `uevent` (`vlan`, `bond`, `vxlan`), `vrf`, `failover` or `representor`; absent for some kinds.
     pub kind: Option<String>,
 }
 

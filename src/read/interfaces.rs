@@ -92,6 +92,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             });
         }
     }
+    stack_representors(&mut listed);
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
 }
@@ -107,6 +108,49 @@ fn own_device<'a>(net: &Dir<'a>, has_lowers: bool) -> Result<Option<Dir<'a>>> {
     let is_virtual = device.path.starts_with("/sys/devices/virtual/");
     let is_own = !is_layer && !is_virtual && others::other_bus(net)?.is_none();
     Ok(is_own.then_some(device))
+}
+
+/// Makes representors of virtual functions and the like, which have the card's device, layers of the card's own
+/// interface: their packets arrive by its IRQs (`Documentation/networking/representors.rst`).
+fn stack_representors(listed: &mut Machine) {
+    let (representors, mut interfaces): (Vec<_>, Vec<_>) = take(&mut listed.interfaces)
+        .into_iter()
+        .partition(|interface| interface.port_name.as_deref().is_some_and(is_representor));
+    for representor in representors {
+        let device = &representor.device.address;
+        let own = interfaces
+            .iter()
+            .filter(|own| own.device.address == *device);
+        let own = own.filter(|own| !own.port_name.as_deref().is_some_and(is_representor));
+        let lowers = own.map(|own| own.name.clone()).collect_vec();
+        if lowers.is_empty() {
+            interfaces.push(representor);
+        } else {
+            listed.stacked.push(Stacked {
+                kind: Some("representor".to_owned()),
+                name: representor.name,
+                lowers,
+            });
+        }
+    }
+    listed.interfaces = interfaces;
+}
+
+/// By the port's name (`devlink_port_attrs`): `pf0vf1`, `pf0sf88`, `pf0`, each also of another host, as `c1pf0vf1`.
+fn is_representor(port: &str) -> bool {
+    fn behind<'a>(text: &'a str, kind: &str) -> Option<&'a str> {
+        let number = text.strip_prefix(kind)?;
+        let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        (rest.len() < number.len()).then_some(rest)
+    }
+    let port = behind(port, "c").unwrap_or(port);
+    let function = behind(port, "pf");
+    function.is_some_and(|rest| {
+        rest.is_empty()
+            || ["vf", "sf"]
+                .iter()
+                .any(|kind| behind(rest, kind) == Some(""))
+    })
 }
 
 /// Makes virtual interfaces layers of the interface below them, if only netlink reports it and `/sys` does not.

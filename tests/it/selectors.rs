@@ -84,6 +84,46 @@ fn interfaces_whose_packets_arrive_by_others_stand_for_those() {
     }
 }
 
+/// A card whose driver hands functions on (switchdev) has an interface for each of them beside its own.
+#[test]
+fn representors_stand_for_the_interface_of_their_card() {
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0",
+        "mlx5_comp0@pci:0000:82:00.0",
+    ];
+    let port = |name: &str| Port::new(name, 100_000, 1, 1);
+    let representors = [
+        ("rep0", "pf0vf0"),
+        ("rep1", "pf0sf88"),
+        ("rep2", "c1pf0"),
+        ("rep3", "c1pf0vf3"),
+    ];
+    let own = card("mlx5_core", port("eth0"), 30, &names);
+    let all = representors
+        .iter()
+        .fold(own, |card, (name, _)| card.port(port(name)));
+    let tree = Copy::build(&two_nodes([all]));
+    let set =
+        |name: &str, value: &str| tree.put(&format!("/sys/class/net/{name}/phys_port_name"), value);
+    set("eth0", "p0");
+    representors
+        .iter()
+        .for_each(|(name, value)| set(name, value));
+    let plan = tree.plan(&[]);
+    assert_eq!(listed(&plan), [("eth0", String::new())]);
+    assert!(plan.not_judged.is_empty());
+    assert_eq!(listed(&tree.plan(&["rep3"])), [("eth0", "rep3".to_owned())]);
+    // A second port, and a name that only begins like theirs.
+    set("rep0", "p1");
+    set("rep1", "pf0vfx");
+    assert_eq!(tree.plan(&[]).interfaces.len(), 3);
+    // Beside no interface of the card's own, they are all that is known.
+    for name in ["eth0", "rep0", "rep1"] {
+        tree.remove(&format!("/sys/class/net/{name}"));
+    }
+    assert_eq!(tree.plan(&[]).interfaces.len(), 2);
+}
+
 #[test]
 fn interfaces_without_a_device_are_named_by_their_kind() {
     let tree = Copy::build(&two_nodes([]));
