@@ -15,8 +15,9 @@ use crate::machine::Topology;
 use crate::machine::setting::means_same;
 use crate::machine::wording::cpu_list;
 use crate::plan::SettingKind::{self, Vector};
-use crate::plan::{Plan, Write};
+use crate::plan::{Plan, PlannedVector, Write};
 use crate::read::files::read_effective;
+use crate::read::handlers::Handlers;
 use crate::read::topology::read_online;
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 use crate::report::outcome::{Outcome, WriteResult};
@@ -165,6 +166,10 @@ impl WriteResult {
         write: &Write,
         fallbacks: Fallbacks<'_>,
     ) -> Result<(), Unwritten> {
+        if has_other_handler(root, fallbacks, write)? {
+            let why = "its number is another IRQ's by now; fix: run again".to_owned();
+            return Err(Unwritten(Vanished, why, None));
+        }
         let was = read(root, write)?.trim().to_owned();
         self.was = Some(was.clone());
         if means_same(write.kind, &was, &write.value) {
@@ -224,6 +229,26 @@ impl WriteResult {
         self.detail = Some(format!("the kernel removed {removed}"));
         Ok(())
     }
+}
+
+/// Whether the number of a vector was given to another handler after it was planned, as by `ethtool -L` of two cards.
+/// Unknown before Linux 4.9, which has no files in `/sys/kernel/irq`.
+fn has_other_handler(
+    root: &Root,
+    fallbacks: Fallbacks<'_>,
+    write: &Write,
+) -> Result<bool, FileError> {
+    let interface = fallbacks.and_then(|(_, plan)| plan.interface(&write.interface));
+    let mut vectors = interface.into_iter().flat_map(|found| &found.vectors);
+    let is_own = |vector: &&PlannedVector| write.kind == Vector && vector.irq == write.number;
+    let Some(planned) = vectors.find(is_own) else {
+        return Ok(false);
+    };
+    let handlers = Handlers::new(root)
+        .of_file(write.number)?
+        .unwrap_or_default();
+    let is_planned = |handler: &String| planned.action.contains(&**handler);
+    Ok(!handlers.is_empty() && !handlers.iter().any(is_planned))
 }
 
 /// CPUs that the kernel's rules removed, and why; `None` if the file holds something else.

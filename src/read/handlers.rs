@@ -21,10 +21,16 @@ impl<'a> Handlers<'a> {
     }
 
     pub fn of(&self, irq: u32) -> Result<Vec<String>> {
-        match self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
-            Some(actions) => Ok(names(actions.lines().next().unwrap_or_default(), ",")),
+        match self.of_file(irq)? {
+            Some(handlers) => Ok(handlers),
             None => Ok(self.listed()?.get(&irq).cloned().unwrap_or_default()),
         }
+    }
+
+    /// `None` without `/sys/kernel/irq`.
+    pub(crate) fn of_file(&self, irq: u32) -> Result<Option<Vec<String>>> {
+        let actions = self.root.read_opt(&format!("{IRQS}/{irq}/actions"))?;
+        Ok(actions.map(|actions| names(actions.lines().next().unwrap_or_default(), ",")))
     }
 
     pub(crate) fn listed(&self) -> Result<&Interrupts> {
