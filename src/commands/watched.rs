@@ -52,12 +52,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
         let (machine, plan) =
             read_and_plan(Purpose::Look, cli, &root, &target, ReadOptions::default())?;
         let check = apply::check(&root, &machine, &plan, target.is_given());
-        RunReport {
-            interfaces: check.interfaces.len(),
-            changed: check.differs.len() + check.channels.len(),
-            failed: check.unknown.len(),
-            ..RunReport::default()
-        }
+        RunReport::observed(&check)
     } else {
         match apply_run(cli, &target, &run.leave) {
             Ok(done) => RunReport::of(&done, &NoteAbout::unknown(&done.plan, target.is_given())),

@@ -47,7 +47,7 @@ pub(super) fn watcher(page: &mut Page, watcher: &Watcher) {
 /// The line that systemd shows (`STATUS=`). `next`: the next check, in seconds since 1970.
 pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
     let Some(run) = watcher.runs.first() else {
-        return "starting".into();
+        return watcher.waits_for.map_or("starting", waits_for).into();
     };
     let state = match (watcher.waits_for, run.failed) {
         (Some(why), _) => waits_for(why).to_owned(),

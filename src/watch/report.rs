@@ -8,6 +8,7 @@ use nicpin::apply;
 use nicpin::machine::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::report::applied::Applied;
+use nicpin::report::check::Check;
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::outcome::IrqbalanceAction::Banned;
 use nicpin::report::outcome::{Outcome, WriteResult};
@@ -36,6 +37,17 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// A look without a change.
+    pub fn observed(check: &Check) -> Self {
+        Self {
+            interfaces: check.interfaces.len(),
+            changed: check.differs.len() + check.channels.len(),
+            failed: check.unknown.len(),
+            failures: unplanned(&check.unknown).take(MOST_FAILURES).collect(),
+            ..Self::default()
+        }
+    }
+
     pub fn of(done: &Applied, unknown: &[NoteAbout]) -> Self {
         let results: BTreeMap<&str, &WriteResult> = done
             .results
@@ -82,15 +94,15 @@ impl RunReport {
                 )
             }))
             .chain(refused.map(|result| because(&result.shown(), &result.detail)));
-        let unplanned = unknown
-            .iter()
-            .map(|about| format!("{}: cannot be planned", about.interface));
         Self {
             paused: false,
             interfaces: done.plan.interfaces.len(),
             changed: done.tally.changed,
             failed: done.tally.failed() + unknown.len(),
-            failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
+            failures: failures
+                .chain(unplanned(unknown))
+                .take(MOST_FAILURES)
+                .collect(),
             channels: done.channels.iter().any(|change| change.refused.is_none()),
             irqbalance: irqbalance.is_some_and(|outcome| outcome.changed),
             irqbalance_answered: answered.and_then(|outcome| outcome.pid),
@@ -99,6 +111,12 @@ impl RunReport {
             vectors,
         }
     }
+}
+
+fn unplanned(unknown: &[NoteAbout]) -> impl Iterator<Item = String> {
+    unknown
+        .iter()
+        .map(|about| format!("{} is not planned: {}", about.interface, about.note))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

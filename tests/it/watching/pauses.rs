@@ -139,3 +139,21 @@ fn a_trial_is_not_corrected() {
     }
     watching.end();
 }
+
+/// As when systemd starts it again.
+#[test]
+fn a_watcher_that_starts_during_a_trial_says_what_it_waits_for() {
+    let machine = Copy::of("two-node");
+    document(&machine, &["apply", "--try", "3600"]);
+    let watching = Watching::start(&machine, &[]);
+    assert_data_eq!(
+        watching.told("until"),
+        str![[r"
+READY=1
+STATUS=waits until apply --try is confirmed or has ended
+"]]
+    );
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+    watching.ran("");
+    watching.end();
+}

@@ -61,6 +61,27 @@ nicpin: ROOT/etc/nicpin.toml: line 1, column 1: unknown key `exlude`; expected o
     );
 }
 
+#[test]
+fn what_a_rule_asks_in_vain_is_said() {
+    let machine = Copy::with_policy(0o644);
+    let rule = "[[rule]]\nmatch = { name = \"nic0\" }\nset = { rss = 4 }\n";
+    machine.write("/etc/nicpin.toml", rule);
+    let messages = [&["--observe"][..], &[]].map(|options| {
+        let watching = Watching::start(&machine, options);
+        let logged = message(&machine, &watching.logged("not planned"));
+        watching.end();
+        logged + "\n"
+    });
+    assert_data_eq!(
+        messages.concat(),
+        str![[r"
+start: 12 settings not as planned, 1 could not be determined; nicpin apply would change them; nic0 is not planned: RSS over 4 queues requested, but the driver reports no RSS table
+start: 12 settings changed, 1 failed; nic0 is not planned: RSS over 4 queues requested, but the driver reports no RSS table
+
+"]]
+    );
+}
+
 /// A Secret of Kubernetes is changed by a link to its new directory, again and again, before the old one is removed.
 #[test]
 fn a_policy_behind_a_link_that_changes_is_followed() {
