@@ -11,6 +11,8 @@ use crate::cpuset::CpuSet;
 pub struct Device {
     /// `0000:82:00.0` on PCI.
     pub address: String,
+    /// The interface belongs to a child of it: a sub-function (an auxiliary device), virtio.
+    pub is_parent: bool,
     /// Vendor and device in hex: `15b3:1017`.
     pub pci_id: Option<String>,
     /// `numa_node`; `None` for -1.

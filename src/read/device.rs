@@ -44,6 +44,7 @@ pub(super) fn read_device(
     let is_unlisted = irqs.is_empty() && bus == Some("platform");
     Ok(Device {
         address: device.name().to_owned(),
+        is_parent: device.path != link.path,
         pci_id: vendor
             .zip(id)
             .map(|(vendor, id)| format!("{vendor:04x}:{id:04x}")),

@@ -1,7 +1,7 @@
 //! Network interfaces with a device, and the bonds, VLANs and bridges on them, from `/sys/class/net`
 //! (`Documentation/ABI/testing/sysfs-class-net`, `Documentation/networking/napi.rst`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use itertools::Itertools as _;
@@ -92,7 +92,10 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             });
         }
     }
-    stack_representors(&mut listed);
+    // Records of versions that planned representors too are restored.
+    if !options.settings_only {
+        stack_representors(&mut listed);
+    }
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
 }
@@ -110,47 +113,60 @@ fn own_device<'a>(net: &Dir<'a>, has_lowers: bool) -> Result<Option<Dir<'a>>> {
     Ok(is_own.then_some(device))
 }
 
-/// Makes representors of virtual functions and the like, which have the card's device, layers of the card's own
-/// interface: their packets arrive by its IRQs (`Documentation/networking/representors.rst`).
+/// Makes representors, which have the card's device, layers of the card's own interface: their packets arrive by its IRQs
+/// (`Documentation/networking/representors.rst`). Beside a `n0` of nfp, the physical ports are such, too.
 fn stack_representors(listed: &mut Machine) {
+    let has_kind = |interface: &Interface, kinds: &[&[&str]]| {
+        let port = interface.port_name.as_deref().unwrap_or_default();
+        kinds.iter().any(|kind| is_numbered(port, kind))
+    };
+    let of_nfp: BTreeSet<String> = (listed.interfaces.iter())
+        .filter(|interface| has_kind(interface, &[&["n"]]))
+        .map(|interface| interface.device.address.clone())
+        .collect();
     let (representors, mut interfaces): (Vec<_>, Vec<_>) = take(&mut listed.interfaces)
         .into_iter()
-        .partition(|interface| interface.port_name.as_deref().is_some_and(is_representor));
+        .partition(|interface| {
+            has_kind(interface, &REPRESENTORS)
+                || of_nfp.contains(&interface.device.address)
+                    && has_kind(interface, &[&["p"], &["p", "s"]])
+        });
+    let mut own = BTreeMap::<_, Vec<_>>::new();
+    for interface in &interfaces {
+        let of_device = own.entry(interface.device.address.clone()).or_default();
+        of_device.push(interface.name.clone());
+    }
     for representor in representors {
-        let device = &representor.device.address;
-        let own = interfaces
-            .iter()
-            .filter(|own| own.device.address == *device);
-        let own = own.filter(|own| !own.port_name.as_deref().is_some_and(is_representor));
-        let lowers = own.map(|own| own.name.clone()).collect_vec();
-        if lowers.is_empty() {
-            interfaces.push(representor);
-        } else {
-            listed.stacked.push(Stacked {
+        match own.get(&representor.device.address) {
+            None => interfaces.push(representor),
+            Some(lowers) => listed.stacked.push(Stacked {
                 kind: Some("representor".to_owned()),
                 name: representor.name,
-                lowers,
-            });
+                lowers: lowers.clone(),
+            }),
         }
     }
     listed.interfaces = interfaces;
 }
 
-/// By the port's name (`devlink_port_attrs`): `pf0vf1`, `pf0sf88`, `pf0`, each also of another host, as `c1pf0vf1`.
-fn is_representor(port: &str) -> bool {
-    fn behind<'a>(text: &'a str, kind: &str) -> Option<&'a str> {
-        let number = text.strip_prefix(kind)?;
+/// The names of their ports (`devlink_port_attrs`): of functions, virtual ones and sub-functions, also of another host.
+const REPRESENTORS: [&[&str]; 6] = [
+    &["pf"],
+    &["pf", "vf"],
+    &["pf", "sf"],
+    &["c", "pf"],
+    &["c", "pf", "vf"],
+    &["c", "pf", "sf"],
+];
+
+/// Whether a name is these words, each with a number behind it.
+fn is_numbered(name: &str, words: &[&str]) -> bool {
+    let rest = words.iter().try_fold(name, |rest, word| {
+        let number = rest.strip_prefix(word)?;
         let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
         (rest.len() < number.len()).then_some(rest)
-    }
-    let port = behind(port, "c").unwrap_or(port);
-    let function = behind(port, "pf");
-    function.is_some_and(|rest| {
-        rest.is_empty()
-            || ["vf", "sf"]
-                .iter()
-                .any(|kind| behind(rest, kind) == Some(""))
-    })
+    });
+    rest == Some("")
 }
 
 /// Makes virtual interfaces layers of the interface below them, if only netlink reports it and `/sys` does not.

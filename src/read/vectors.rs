@@ -64,7 +64,8 @@ pub(crate) fn read(
         });
     }
     for (device, ports) in &mut devices {
-        ports.sort_by_key(|port| port.interface.port);
+        // IRQs whose names do not tell are those of the function's own interface.
+        ports.sort_by_key(|port| (port.interface.port, port.interface.device.is_parent));
         let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(device));
         read_device(root, handlers, ports, has_rdma)?;
     }

@@ -84,6 +84,23 @@ fn interfaces_whose_packets_arrive_by_others_stand_for_those() {
     }
 }
 
+/// The IRQs of the function itself, whatever its sub-functions are called.
+#[test]
+fn a_sub_function_takes_no_irq_of_its_card() {
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0",
+        "mlx5_comp0@pci:0000:82:00.0",
+    ];
+    let port = Port::new("eth0", 50_000, 1, 1);
+    let tree = Copy::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
+    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/mlx5_core.sf.2";
+    tree.add(function, "auxiliary", "mlx5_core.sf", "a0", 1);
+    let plan = tree.plan(&[]);
+    let irqs = |name| of(&plan, name).vectors.iter().map(|vector| vector.irq);
+    assert_eq!(irqs("eth0").collect::<Vec<_>>(), [31, 30]);
+    assert_eq!(irqs("a0").count(), 0);
+}
+
 /// A card whose driver hands functions on (switchdev) has an interface for each of them beside its own.
 #[test]
 fn representors_stand_for_the_interface_of_their_card() {
@@ -106,9 +123,9 @@ fn representors_stand_for_the_interface_of_their_card() {
     let set =
         |name: &str, value: &str| tree.put(&format!("/sys/class/net/{name}/phys_port_name"), value);
     set("eth0", "p0");
-    representors
-        .iter()
-        .for_each(|(name, value)| set(name, value));
+    for (name, value) in representors {
+        set(name, value);
+    }
     let plan = tree.plan(&[]);
     assert_eq!(listed(&plan), [("eth0", String::new())]);
     assert!(plan.not_judged.is_empty());
@@ -117,6 +134,10 @@ fn representors_stand_for_the_interface_of_their_card() {
     set("rep0", "p1");
     set("rep1", "pf0vfx");
     assert_eq!(tree.plan(&[]).interfaces.len(), 3);
+    // With the flower firmware of nfp, the ports as well.
+    set("eth0", "n0");
+    set("rep1", "p0s1");
+    assert_eq!(listed(&tree.plan(&["rep0"])), [("eth0", "rep0".to_owned())]);
     // Beside no interface of the card's own, they are all that is known.
     for name in ["eth0", "rep0", "rep1"] {
         tree.remove(&format!("/sys/class/net/{name}"));

@@ -186,8 +186,7 @@ fn what_only_planning_reads_keeps_nothing_from_being_restored() {
     }
 }
 
-/// Interfaces with the number 0 of one device: a port and the representor of a virtual function, and others whose driver
-/// names no port, of which `eth2` was there first.
+/// Interfaces with the number 0 of one device: two whose driver names the port, and others whose driver names none, of which `eth2` was there first.
 #[test]
 fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     let names = ["eth0", "eth1", "eth2", "eth3"];
@@ -203,7 +202,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
     let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
     let before = ["01", "02", "04", "08"];
-    let shown = [("", "6"), ("p0", "7"), ("", "5"), ("pf0vf0", "8")];
+    let shown = [("", "6"), ("p0", "7"), ("", "5"), ("p1", "8")];
     for ((of, mask), (port, index)) in names.into_iter().zip(before).zip(shown) {
         tree.put(&cpus(of), mask);
         for (file, text) in [
@@ -216,7 +215,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     }
     assert_eq!(tree.nicpin(&["apply"]).code, 0);
     let record = read(tree.dir(), "run/nicpin/state.json");
-    for port in ["eth0", "p0", "0", "pf0vf0"] {
+    for port in ["eth0", "p0", "0", "p1"] {
         let key = format!("\"0000:82:00.0 port {port} tx-0 xps_cpus\"");
         assert!(record.contains(&key), "{key}: {record}");
     }
