@@ -124,23 +124,27 @@ impl Topology {
             }
         }
         // When the node is unknown, `local_cpulist` holds all CPUs.
-        match &device.local_cpus {
-            Some(local) if !self.online.is_subset(local) && local.intersects(usable) => Home {
-                nodes: self
-                    .nodes
-                    .iter()
-                    .find(|(_, node)| local.is_subset(&node.cpus))
-                    .map(|(&id, _)| id)
-                    .into_iter()
-                    .collect(),
-                source: LocalCpulist,
-                cpus: local.intersection(usable),
-            },
-            _ => Home {
-                nodes: NodeSet::new(),
-                source: Unknown,
-                cpus: usable.clone(),
-            },
+        let local = device.local_cpus.as_ref();
+        if let Some(local) = local.filter(|local| !self.online.is_subset(local)) {
+            let mut nodes = self.nodes.iter();
+            let own = nodes.find(|(_, node)| local.is_subset(&node.cpus));
+            let own = own.map(|(&id, _)| id);
+            if local.intersects(usable) {
+                return Home {
+                    nodes: own.into_iter().collect(),
+                    source: LocalCpulist,
+                    cpus: local.intersection(usable),
+                };
+            }
+            if let Some(own) = own {
+                let nodes = self.nearest_with(own, |node| node.cpus.intersects(usable));
+                return home(nodes, Nearest);
+            }
+        }
+        Home {
+            nodes: NodeSet::new(),
+            source: Unknown,
+            cpus: usable.clone(),
         }
     }
 

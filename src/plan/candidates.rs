@@ -165,12 +165,20 @@ impl Search<'_> {
             .difference(&self.allowed.excluded);
         self.notes
             .extend(note_of_unusable(&wanted, &cpus, UsedFor::Interrupts));
-        let home = topology.home(&self.interface.device, &topology.online);
-        let local = topology.cpus_of(home.nodes.iter()).intersection(&cpus);
+        let local = self.local_cpus().intersection(&cpus);
         if is_scope && !local.is_empty() {
             return Some(local);
         }
         (!cpus.is_empty()).then_some(cpus)
+    }
+
+    /// Those near the device, usable or not; empty if its node is unknown.
+    fn local_cpus(&self) -> CpuSet {
+        let home = (self.topology).home(&self.interface.device, &self.topology.online);
+        match home.source {
+            NodeSource::Unknown => CpuSet::new(),
+            _ => home.cpus,
+        }
     }
 
     fn cpus_in_scope(&mut self) -> Vec<CpuSet> {
@@ -178,7 +186,7 @@ impl Search<'_> {
         let (cpus, otherwise) = match self.choice.get(&SCOPE) {
             Scope::All => return vec![usable.clone()],
             Scope::Remote => {
-                let own = topology.cpus_of(self.home.nodes.iter());
+                let own = self.local_cpus();
                 let others = if own.is_empty() {
                     own
                 } else {
@@ -389,14 +397,20 @@ fn first_cores(locations: &Locations<'_>, cpus: CpuSet, choice: &Choice) -> CpuS
             .first()
             .and_then(|cpu| locations.of(cpu))
             .unwrap_or_default();
-        let rank = (avoid_cpu0 && core.contains(0), place.class);
+        let rank = (place.class, avoid_cpu0 && core.contains(0));
         by_node
             .entry(place.node)
             .or_default()
             .push((rank, place.domain, core));
     }
+    let l3_domains = &locations.topology.l3_domains;
     let mut chosen = CpuSet::new();
-    for cores in by_node.into_values() {
+    for mut cores in by_node.into_values() {
+        // Low-power cores may have no L3.
+        let has_l3 = |core: &CpuSet| l3_domains.iter().any(|l3| l3.intersects(core));
+        if one_per_l3 && cores.iter().any(|(.., core)| has_l3(core)) {
+            cores.retain(|(.., core)| has_l3(core));
+        }
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
         // The k-th core of every domain precedes the k+1-th of any.
         let ordered = cores

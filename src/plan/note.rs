@@ -158,7 +158,7 @@ pub enum Note {
     },
     #[error("{} without a hint from the driver: placed on the local node", count(*.vectors, "queue IRQ"))]
     NoHint { vectors: usize },
-    #[error("the driver's hints for {} name only offline, isolated or excluded CPUs: placed on the local node", count(*.vectors, "queue IRQ"))]
+    #[error("the driver's hints for {} name no CPU that may take IRQs: placed on the local node", count(*.vectors, "queue IRQ"))]
     HintUnusable { vectors: usize },
     #[error("the hints of {driver} are not limited to the local node")]
     HintIgnoresLocality { driver: String },

@@ -15,7 +15,8 @@ use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::ports::PlacedPort;
 use crate::policy::{
-    Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, SKIP, Scope, WIDEN, XPS, Xps,
+    Balancer, CHANNELS, ChannelCount, IRQ_CORES, ONE_PER_L3, Policy, SCOPE, SKIP, Scope, WIDEN,
+    XPS, Xps,
 };
 
 pub(crate) fn interface_notes(
@@ -244,7 +245,13 @@ fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
 fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let (interface, candidates) = (port.interface, &port.candidates.cpus);
     let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
-    let queues = interface.active_queues().min(planned.unwrap_or(usize::MAX));
+    let has_data = (interface.vectors.iter()).any(|vector| vector.role == Role::Data);
+    // Which queues these IRQs serve is not known, but how many there are.
+    let most = interface.rx_queues.len().max(interface.tx_queues.len());
+    let most = Some(most).filter(|&most| has_data && most > 0);
+    let queues = (interface.active_queues())
+        .min(planned.unwrap_or(usize::MAX))
+        .min(most.unwrap_or(usize::MAX));
     let cores = port.core_count();
     let holds_all = |node: &u32| {
         let node = port.machine.topology.nodes.get(node);
@@ -303,12 +310,17 @@ fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<N
     let usable = package.intersection(&port.candidates.allowed.unreserved);
     let package = core_count(topology, &port.choice, &usable);
     let is_local = port.choice.get(&SCOPE) == Scope::Local && !port.choice.get(&WIDEN);
-    (is_local && !port.candidates.named && package > cores).then(|| Note::PackageHasMore {
-        interface: port.interface.name.clone(),
-        queues,
-        node,
-        cores,
-        package,
+    let is_whole = port.choice.get(&IRQ_CORES).is_none()
+        && !port.choice.get(&ONE_PER_L3)
+        && port.candidates.near_to.is_none();
+    (is_local && is_whole && !port.candidates.named && package > cores).then(|| {
+        Note::PackageHasMore {
+            interface: port.interface.name.clone(),
+            queues,
+            node,
+            cores,
+            package,
+        }
     })
 }
 

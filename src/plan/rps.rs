@@ -16,7 +16,7 @@ use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
 use crate::plan::requests::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
 use crate::plan::rfs::{flow_entries, flow_share};
-use crate::policy::{self, AVOID_CPU0, RFS, RPS};
+use crate::policy::{self, AVOID_CPU0, IRQ_CORES, ONE_PER_L3, RFS, RPS};
 
 /// CPUs of a machine up to which RPS stays off: handing a packet over costs both CPUs more than is gained.
 const TINY: usize = 2;
@@ -218,7 +218,10 @@ fn automatic_rps(
     if free.is_empty() && queues > 1 {
         let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
-        return off(&format!("every core already has a queue{rdma}"), None);
+        let limited = port.choice.get(&IRQ_CORES).is_some() || port.choice.get(&ONE_PER_L3);
+        let those = if limited { " that may take IRQs" } else { "" };
+        let why = format!("every core{those} already has a queue{rdma}");
+        return off(&why, None);
     }
     if topology.online.len() <= TINY {
         return off("the machine is too small to gain from it", None);

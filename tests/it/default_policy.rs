@@ -10,7 +10,7 @@ use crate::support::host::{
     vector,
 };
 use crate::support::run::Copy;
-use nicpin::machine::{Channels, Role};
+use nicpin::machine::{Channels, Machine, Role};
 use nicpin::plan::NodeSource;
 
 #[test]
@@ -587,6 +587,23 @@ fn irq_cores_limits_the_cores_of_a_node_over_its_l3_domains() {
         let plan = plan_with(&host, &[(option, value)], &[]);
         assert_eq!(of(&plan, "eth0").candidates, set(expected), "{option}");
     }
+}
+
+#[test]
+fn limits_on_cores_leave_out_slow_cores_and_those_without_an_l3() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 4);
+    let cpus = |host: &Machine, option| {
+        let plan = plan_with(host, &[option], &[]);
+        let eth0 = of(&plan, "eth0");
+        assert!(!codes(eth0).contains(&"package-has-more"));
+        eth0.candidates.to_string()
+    };
+    assert_eq!(cpus(&host, ("irq-cores", "2")), "1-2");
+    host.topology.speed_classes = vec![set("0-3"), set("4-7")];
+    assert_eq!(cpus(&host, ("irq-cores", "4")), "0-3");
+    host.topology.l3_domains = vec![set("0-3")];
+    assert_eq!(cpus(&host, ("per", "l3")), "1");
 }
 
 #[test]

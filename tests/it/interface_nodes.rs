@@ -49,6 +49,34 @@ fn nodes_that_are_equally_near_share_the_vectors() {
     assert_eq!(of(&remote, "eth1").candidates, set("8-11"));
 }
 
+/// All CPUs of its node are isolated, whether `numa_node` tells the node or `local_cpulist`.
+#[test]
+fn the_nearest_node_takes_over_from_one_without_usable_cpus() {
+    let mut host = machine(3, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 4);
+    host.topology.isolated = set("4-7");
+    let distances = BTreeMap::from([(0, 32), (1, 10), (2, 12)]);
+    host.topology.nodes.get_mut(&1).unwrap().distances = distances;
+    let near = |host: &Machine, scope| {
+        let plan = plan_with(host, &[("scope", scope)], &[]);
+        let eth0 = of(&plan, "eth0");
+        (eth0.node_source, eth0.candidates.to_string())
+    };
+    let nearest = (NodeSource::Nearest, "8-11".to_owned());
+    assert_eq!(near(&host, "local"), nearest);
+    let remote = (NodeSource::Nearest, "0-3,8-11".to_owned());
+    assert_eq!(near(&host, "remote"), remote);
+    host.interfaces[0].device.node = None;
+    host.interfaces[0].device.local_cpus = Some(set("4-7"));
+    assert_eq!(near(&host, "local"), nearest);
+    assert_eq!(near(&host, "remote"), remote);
+    // The CPUs of a package with two nodes.
+    host.topology.isolated = set("");
+    host.interfaces[0].device.local_cpus = Some(set("4-11"));
+    assert_eq!(near(&host, "remote").1, "0-3");
+    assert_eq!(near(&host, "0,4-5").1, "4-5");
+}
+
 #[test]
 fn selectors_and_rules_know_the_node_that_the_plan_prints() {
     let mut only = machine(1, 4, 1, 4);

@@ -383,6 +383,22 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     );
 }
 
+#[test]
+fn queues_are_counted_by_the_kernel_where_irqs_are_not_understood() {
+    let names = ["nn-a@x", "nn-b@x", "nn-c@x", "nn-d@x", "nn-e@x"];
+    let tree = Copy::build(&two_nodes([card(
+        "newnic",
+        Port::new("eth0", 10_000, 4, 4),
+        31,
+        &names,
+    )]));
+    let plan = tree.nicpin(&["plan"]).stdout;
+    assert!(
+        plan.contains("queue ?") && !plan.contains("5 queues"),
+        "{plan}"
+    );
+}
+
 /// Where the kernel shows no effective CPU, a few interrupts that came elsewhere after boot are no evidence.
 #[test]
 fn few_interrupts_elsewhere_say_nothing() {

@@ -13,7 +13,7 @@ use crate::support::{is_full, temporary};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::topology::VECTORS_OF_CPU;
 use nicpin::machine::{Interface, Machine};
-use nicpin::plan::Plan;
+use nicpin::plan::{Plan, Score};
 
 /// The measures, in the order of [`Case::of_plan`] and [`Case::best`].
 const MEASURES: [&str; 9] = [
@@ -566,6 +566,31 @@ fn small_machines_are_at_the_optimum_in_each_measure_in_order() {
         "{at_optimum:?}"
     );
     assert!(above <= 50, "{above}");
+}
+
+/// What cannot be moved is on the busiest core whatever the plan does: the others' load decides.
+#[test]
+fn queues_that_stay_on_one_core_send_no_others_to_a_loaded_one() {
+    let mut host = machine(1, 3, 1, 3);
+    for (name, queues, stays_on) in [
+        ("eth0", 4, None),
+        ("eth1", 4, Some(0)),
+        ("eth2", 1, Some(1)),
+    ] {
+        add(&mut host, name, Some(0), queues);
+        let interface = host.interfaces.last_mut().unwrap();
+        interface.supported_mbps = Some(if name == "eth2" { 100_000 } else { 10_000 });
+        for vector in &mut interface.vectors {
+            vector.movable = stays_on.is_none();
+            vector.effective = stays_on.map(CpuSet::single).or(vector.effective.take());
+        }
+    }
+    let Score {
+        max_vectors_per_core,
+        max_load_kbps,
+        ..
+    } = plan(&host).score;
+    assert_eq!((max_vectors_per_core, max_load_kbps), (4, 100_000_000));
 }
 
 /// The cores that a queue may be on, and the one that it is on.

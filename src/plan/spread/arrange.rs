@@ -52,9 +52,10 @@ impl Spread<'_> {
         limit.is_some_and(|limit| self.shift(&[busiest], most, limit).is_ok())
     }
 
-    /// A lower bound for the queues on the busiest core: for each set, the queues that must be in it, divided by its
-    /// cores.
+    /// A lower bound for the queues on the busiest core: what cannot be moved from a core, and for each set, the queues
+    /// that must be in it, divided by its cores.
     fn least_most(&self) -> usize {
+        let fixed = self.cores.iter().map(|core| core.queues);
         self.sets
             .iter()
             .map(|set| {
@@ -67,6 +68,7 @@ impl Spread<'_> {
                 let fixed: usize = set.cores.iter().map(|&core| self.cores[core].queues).sum();
                 (own + fixed).div_ceil(set.cores.len().max(1))
             })
+            .chain(fixed)
             .max()
             .unwrap_or(1)
             .max(1)
