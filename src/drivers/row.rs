@@ -65,6 +65,9 @@ pub enum Fact {
     PortsSharePool,
     /// Queue N of each port of a function uses vector N.
     PortsShareQueues,
+    /// Queue N uses vector N modulo the number of vectors (`be_evt_qs_create`, `hns3_nic_init_vector_data`,
+    /// `ixgbe_alloc_q_vector`).
+    QueuesWrap,
     /// A vector may serve a queue and RDMA; vectors beyond the queues serve RDMA alone.
     QueuesAndRdma,
     /// Sends a TCP flow to the receive queue with the number of the flow's transmit queue (`ixgbe_atr`, `i40e_atr`,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::drivers::Fact;
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
@@ -277,8 +278,8 @@ impl<'a> PlacedPort<'a> {
             })
     }
 
-    /// Receive queues of which no IRQ is known. A single IRQ receives for all, and where names leave gaps, each names
-    /// the first queue of its IRQ, unless the device has IRQs that are not understood.
+    /// Receive queues of which no IRQ is known. A single IRQ receives for all, where names leave gaps, each names the
+    /// first queue of its IRQ, and some drivers deal their queues out by turns, unless the device has IRQs that are not understood.
     pub(crate) fn unserved(&self) -> QueueSet {
         let interface = self.interface;
         let has_data = interface
@@ -295,7 +296,8 @@ impl<'a> PlacedPort<'a> {
         let is_alone = || interface.queue_vectors().count() == 1;
         // Off PCI no list of IRQs exists: of several that receive, some names may be unknown.
         let is_listed = receiving.len() <= 1 || is_pci_address(&interface.device.address);
-        if !has_unknown && is_listed && (has_gaps || is_alone()) {
+        let wraps = !receiving.is_empty() && interface.has_fact(Fact::QueuesWrap);
+        if !has_unknown && is_listed && (has_gaps || wraps || is_alone()) {
             return QueueSet::default();
         }
         let is_unserved = |queue: &u32| {

@@ -370,11 +370,12 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     };
     let named = "No interface is as planned; 1 cannot be judged: eth0.";
     let two = ["eth0-TxRx-0", "eth0-TxRx-1"];
-    assert_eq!(applied("ixgbe", 4, &two), named);
+    assert_eq!(applied("ixgbevf", 4, &two), named);
     let senders = ["eth0-tx-0", "eth0-tx-1"];
     assert_eq!(applied("igb", 1, &senders), named);
-    // One that has all, and names that tell the first queue of each.
+    // One that has all, one that deals them out by turns, and names that tell the first queue of each.
     let planned = "1 of 1 interface is as planned.";
+    assert_eq!(applied("ixgbe", 4, &two), planned);
     assert_eq!(applied("ixgbe", 2, &two), planned);
     assert_eq!(applied("igb", 2, &["eth0"]), planned);
     assert_eq!(

@@ -1,7 +1,7 @@
 use super::alike::{INTEL, IRDMA, SETS_ITS_OWN};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
-    AcceleratedRfs, FixedRss, HintsAnywhere, MarksL4, SteersTcp, SystemKey,
+    AcceleratedRfs, FixedRss, HintsAnywhere, MarksL4, QueuesWrap, SteersTcp, SystemKey,
 };
 use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::{Rx, Tx};
@@ -102,7 +102,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     .facts(&[HintsAnywhere]),
     Driver::new("ixgbe", INTEL, &["eth2 = combined"])
         .page(IXGBE)
-        .facts(&[MarksL4, SteersTcp]),
+        .facts(&[MarksL4, QueuesWrap, SteersTcp]),
     Driver::new("ixgbevf", INTEL, &["eth0-TxRx-0 = combined 0"])
         .page(IXGBE)
         .facts(&[FixedRss]),

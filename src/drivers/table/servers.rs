@@ -1,6 +1,8 @@
 use super::alike::SETS_ITS_OWN;
 use crate::drivers::row::Driver;
-use crate::drivers::row::Fact::{AcceleratedRfs, FixedChannels, ManagedIrqs, SteersTcp};
+use crate::drivers::row::Fact::{
+    AcceleratedRfs, FixedChannels, ManagedIrqs, QueuesWrap, SteersTcp,
+};
 
 const SFC: &[&str] = &[
     "{if} = combined if alone",
@@ -66,7 +68,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         "set again",
         "set by the driver",
     ])
-    .facts(&[AcceleratedRfs]),
+    .facts(&[AcceleratedRfs, QueuesWrap]),
     Driver::new(
         "hns-nic",
         &["{if}-{way}{n}"],
@@ -236,7 +238,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         &["eth0-q5 = combined 5", "ocrdma0-1 = rdma 1"],
     )
-    .page(ONLY_A_HINT),
+    .page(ONLY_A_HINT)
+    .facts(&[QueuesWrap]),
     Driver::new(
         "enic",
         &[
