@@ -80,10 +80,12 @@ fn has_none(queues: &QueueSet) -> bool {
     queues.is_empty()
 }
 
+/// Without Hyper-V's channels while packets arrive on the virtual function below.
 pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
+    let is_layer = |note: &Note| matches!(note, Note::VmbusChannels { interfaces, .. } if !interfaces.is_empty());
     interfaces
         .iter()
-        .filter(|interface| interface.link == "up")
+        .filter(|interface| interface.link == "up" && !interface.notes.iter().any(is_layer))
         .filter(|interface| !interface.is_judged() && !interface.notes.iter().any(Note::is_unknown))
         .map(|interface| interface.name.clone())
         .collect()

@@ -173,7 +173,9 @@ pub fn interfaces(
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
     let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
         let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
-        let standing = (gain, lost.is_better(), per_core);
+        // What was lost may be made up for, as by the loss of a CPU.
+        let has_lost = lost.is_better() && gain.is_better();
+        let standing = (gain, has_lost, per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|note| note.interface == report.name) {
             report.summary.state = InterfaceState::Unknown;

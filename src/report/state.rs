@@ -53,7 +53,7 @@ impl InterfaceState {
             state: Self::Unsupported,
             name: "unsupported",
             number: 1.0,
-            means: "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
+            means: "its IRQs cannot be moved, which queues they serve is not known, or it has no queue IRQs. Counted apart, by name; with a \
          selector, the latter is `unknown`",
             check: "0",
         },

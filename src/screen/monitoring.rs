@@ -15,7 +15,7 @@ use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::PluginStatus::{Critical, Warning};
 use nicpin::report::check::{Check, PluginStatus, Thresholds};
 use nicpin::report::difference::Reason;
-use nicpin::report::interface::InterfaceState;
+use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::run::Watcher;
 
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
@@ -23,7 +23,7 @@ const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 /// Prints at most ten series for each interface. `last_success`: when the machine was last in the planned state, in
 /// seconds since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
-    let states = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
+    let states = State::ROWS.map(|row| format!("{} {}", row.number, row.name));
     let state = format!(
         "The state of the interface, a higher number is worse: {}.",
         states.join(", ")
@@ -97,7 +97,7 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
         ),
         gauge(
             "nicpin_interface_local_ratio",
-            "The share of the interface's queue vectors that interrupt CPUs of its own node.",
+            "The share of the interface's queue IRQs that interrupt CPUs of its own node.",
             interfaces.filter_map(|row| Some(([device(&row.name)], row.local_share()?))),
         ),
         gauge(
@@ -197,7 +197,8 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
         let outside = share
             .zip(range)
             .map(|(share, range)| format!(", {} % local (range {range})", round_share(share)));
-        let is_wrong = interface.state.is_alarming() || outside.is_some();
+        let is_alarming = interface.state.is_alarming() && interface.state != State::Unknown;
+        let is_wrong = is_alarming || outside.is_some();
         is_wrong.then(|| {
             format!(
                 "{} is {}{}",
@@ -227,18 +228,19 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
         .unknown
         .iter()
         .map(|note| interface_or_machine(&note.interface));
+    let reason = check
+        .unknown
+        .first()
+        .map(|about| message(&about.note.to_string()));
+    let undetermined = format!(" could not be determined{}", enclose(" (", reason, ")"));
     join_nonempty(
         ", ",
         [
             &wrong.take(MOST).join(", "),
             &enclose("+", (more > 0).then_some(more), " more interfaces"),
-            &enclose(
-                "",
-                [unknown.unique().join(", ")],
-                " could not be determined",
-            ),
+            &enclose("", [unknown.unique().join(", ")], &undetermined),
             &settings,
-            &count_if_any(check.unmovable.len(), "vector", " cannot be moved"),
+            &count_if_any(check.unmovable.len(), "IRQ", " cannot be moved"),
             &unjudged(&check.not_judged),
         ],
     )

@@ -25,6 +25,25 @@ fn json(machine: &Copy, args: &[&str]) -> Value {
         .json()
 }
 
+/// A CPU of another node goes offline: what the kernel changes for it costs this interface nothing that the plan would
+/// give back.
+#[test]
+fn a_change_since_apply_that_the_plan_makes_no_better_is_no_alarm() {
+    let machine = applied("two-socket-mlx4");
+    machine.settle();
+    machine.write("/sys/devices/system/cpu/online", "0-8,10-11\n");
+    machine.write("/sys/devices/system/cpu/offline", "9\n");
+    let irq = "/proc/irq/74";
+    machine.write(&format!("{irq}/smp_affinity"), "dff\n");
+    machine.write(&format!("{irq}/effective_affinity_list"), "8\n");
+    let check = document(&machine, &["check", "eth0"]);
+    let eth0 = &check["interfaces"][0];
+    assert_eq!(
+        (&eth0["name"], &eth0["state"]),
+        (&json!("eth0"), &json!("equivalent"))
+    );
+}
+
 /// All differences have this reason. What `check` prints then, and the details of the differences.
 fn check_reason(machine: &Copy, args: &[&str], reason: &str) -> (String, String) {
     let check = json(machine, args);

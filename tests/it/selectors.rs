@@ -51,6 +51,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
     );
     assert!(note.advice().is_none(), "{note:?}");
     assert!(!tree.nicpin(&["plan"]).stdout.contains("echo CPU"));
+    assert_eq!(plan.not_judged, [""; 0]);
     document(&tree, &["plan"]);
 }
 
