@@ -81,7 +81,7 @@ impl Display for Suggestion {
     }
 }
 
-/// Returns `None` if more than two letters, or half of them, differ.
+/// Returns `None` if the word is no beginning, and more than two letters, or half of them, differ.
 pub fn nearest_command(command: &Command, word: &str) -> Option<Suggestion> {
     let suggestion = |command: &str, option: Option<&str>| Suggestion {
         command: command.to_owned(),
@@ -94,6 +94,11 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<Suggestion> {
     let option = only_option(command, word);
     if command.find_subcommand(word).is_none() && option.is_some() {
         return option;
+    }
+    let mut begun = (command.get_subcommands().map(Command::get_name))
+        .filter(|name| word.len() > 2 && name.starts_with(word));
+    if let (Some(name), None) = (begun.next(), begun.next()) {
+        return Some(suggestion(name, None));
     }
     let (distance, name) = command
         .get_subcommands()
@@ -308,6 +313,7 @@ mod tests {
             ("plam", "plan"),
             ("chekc", "check"),
             ("stauts", "status"),
+            ("stat", "status"),
             ("explain", "plan --explain"),
             ("why", "plan --explain"),
             ("masks", "plan --masks"),

@@ -5,6 +5,7 @@ use std::path::{Path, absolute};
 use std::slice;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use itertools::Itertools as _;
 use nix::errno::Errno;
 use thiserror::Error;
 
@@ -287,9 +288,16 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         Note::QueueFilesMissing { setting, .. } => &**setting,
         _ => "scope",
     };
+    let concerns_all = plan.interfaces.len() == 1
+        || unmet.iter().map(|about| &about.note).all_equal() && unmet.len() > 1;
+    let of = if concerns_all {
+        String::new()
+    } else {
+        format!("{}: ", first.interface)
+    };
     ensure!(
         !policy.options.has(option) || unmet.len() < plan.interfaces.len(),
-        UsageError(format!("--{option}: {}", first.note))
+        UsageError(format!("--{option}: {of}{}", first.note))
     );
     Ok(())
 }

@@ -82,10 +82,12 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         )));
     }
     let mut plan: Plan = serde_json::from_str(text).map_err(wrong)?;
-    if let Some(change) = plan.channels.first() {
+    if !plan.channels.is_empty() {
+        let interfaces = plan.channels.iter().map(|change| &change.interface);
         return Err(StoredError(format!(
-            "it changes the channels of {} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`",
-            change.interface
+            "it changes the channels of {} first, and the rest has to be planned for the new queues: run nicpin apply \
+             with the options of that plan, without --plan",
+            interfaces.format(", ")
         )));
     }
     let mut writes = take(&mut plan.writes);
@@ -346,14 +348,14 @@ impl Changes {
             .filter(|vector| !fitted.iter().any(|found| found.irq == vector.irq))
             .map(|vector| format!("{} ({})", vector.irq, vector.action));
         for (code, left_out, text, which) in [
-            ("vectors-gone", true, "vectors are absent", gone),
+            ("vectors-gone", true, "IRQs are absent", gone),
             ("irqs-changed", false, "other IRQ numbers", renumbered),
             ("handlers-changed", false, "other handlers", renamed),
-            ("kernel-managed", true, "vectors cannot be moved now", fixed),
+            ("kernel-managed", true, "IRQs cannot be moved now", fixed),
             (
                 "vectors-added",
                 false,
-                "vectors are not in the plan",
+                "IRQs are not in the plan",
                 others.collect(),
             ),
         ] {

@@ -82,6 +82,29 @@ memory  node 3 only
     );
 }
 
+#[test]
+fn a_virtual_interface_has_the_node_that_is_named() {
+    let machine = Copy::of("two-node");
+    machine.add_virtual("veth0", &[("uevent", "DEVTYPE=veth")]);
+    let run = |place: &[&str]| machine.nicpin(&[&["run", "--dry-run"], place, &["veth0"]].concat());
+    assert_data_eq!(
+        run(&["--node", "1"]).stdout,
+        str![[r"
+node    1, for veth0
+CPUs    4-7 (interrupts go to more than half of them: CPUs 4-7)
+memory  node 1 only
+
+"]]
+    );
+    assert_data_eq!(
+        run(&[]).stderr,
+        str![[r"
+nicpin: `veth0` is a virtual interface (veth) and has no node; fix: name the node with --node N
+
+"]]
+    );
+}
+
 /// All CPUs of the interface's node are isolated, and the other node takes its interrupts: a program is near on the
 /// isolated CPUs, with the memory of their node.
 #[test]

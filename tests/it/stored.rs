@@ -288,7 +288,7 @@ nicpin: differs from the plan: nic1: planned CPUs are not online: 7
     assert_data_eq!(
         refused(&machine, &stored),
         str![[r"
-vectors-gone nic0 (left out): vectors are absent: rx 0
+vectors-gone nic0 (left out): IRQs are absent: rx 0
 
 "]]
     );
