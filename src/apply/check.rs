@@ -184,7 +184,7 @@ fn reason(
             format!("the last apply set {}", cpu_list(&offline)),
         )
     } else if means_same(write.kind, held, &write.current) {
-        because(PlanChanged, "it is as the last apply set it".to_owned())
+        because(PlanChanged, "still as the last apply set".to_owned())
     } else if set.refused.is_some() {
         (KernelRefused, set.refused.clone())
     } else {

@@ -207,7 +207,7 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
         key: letter.repeat(at / 26 + 1),
         name: interface.name.clone(),
         size: match queues.len() {
-            0 => "no queue with a vector".to_owned(),
+            0 => "no queue with an IRQ".to_owned(),
             queues => count(queues, "queue"),
         },
         what: join_nonempty(", ", what),
@@ -266,7 +266,7 @@ fn words(score: &Score) -> String {
     join_nonempty(
         ", ",
         [
-            &enclose("", percent, "% of the queue vectors on the local node"),
+            &enclose("", percent, "% of the queue IRQs on the local node"),
             &format!("at most {most} on a core"),
             &enclose("", isolated, " on isolated CPUs"),
         ],

@@ -127,7 +127,7 @@ impl Picture {
             vec![
                 (
                     sign("k c0", "label on", "A3"),
-                    "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;",
+                    "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit IRQ;",
                 ),
                 (
                     String::new(),

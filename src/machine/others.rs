@@ -73,12 +73,12 @@ impl Others {
                 is_other_bus: true,
                 ..
             }) => format!("{kind}: it carries no IP packets"),
-            Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
+            Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no IRQs"),
             None => match &self.rdma.iter().find(|rdma| rdma.name == name)?.device {
                 Some(device) => {
                     format!("an RDMA device on {device}, which has no network interface")
                 }
-                None => "a software RDMA device: it has no vectors".to_owned(),
+                None => "a software RDMA device: it has no IRQs".to_owned(),
             },
         };
         Some(format!("is {what}, so there is nothing to plan"))

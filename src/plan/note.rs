@@ -40,7 +40,7 @@ pub enum Note {
     )]
     NoInterface,
     #[error(
-        "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
+        "its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach"
     )]
     Elsewhere,
 
@@ -142,7 +142,7 @@ pub enum Note {
     KernelManaged { vectors: usize },
     /// No file tells why: the kernel manages them, their driver excludes them from balancing (`IRQ_NO_BALANCING`), or
     /// their controller cannot move them.
-    #[error("{} cannot be moved: the kernel does not let their affinity be set", count(*.vectors, "queue IRQ"))]
+    #[error("{} cannot be moved: the kernel does not let {} affinity be set", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "its" } else { "their" })]
     NotMovable { vectors: usize },
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },

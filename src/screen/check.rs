@@ -118,7 +118,8 @@ fn verdict(check: &Check, apply: &str) -> String {
             named(&format!("{irqs} cannot be moved"))
         }
         Differs => {
-            let worst = enclose(" (worst: ", check.state.map(State::name), ")");
+            let states = rows(check).map(|interface| interface.state);
+            let worst = enclose(" (worst: ", State::worst(states).map(State::name), ")");
             let is_refused = check.channels.is_empty()
                 && check
                     .differs
@@ -243,7 +244,7 @@ fn meaning(reason: Reason) -> &'static str {
         MovedByOther => "changed since apply, by another program, the driver or the kernel",
         QueueCountChanged => "the number of queues has changed since apply",
         KernelRefused => "the kernel refused it at the last apply",
-        CpuOffline => "its CPU went offline",
+        CpuOffline => "a CPU that apply set is offline",
         IrqRecreated => "the driver has allocated its IRQs again",
         PlanChanged => "the plan has changed since apply",
         Unknown => "the record of the last apply cannot be read",

@@ -84,12 +84,15 @@ fn class_text(class: &Class<'_>, all: bool) -> String {
         describe_machine(class.machine)
     );
     if let Some(like) = class.like {
-        let unlike = texts(&class.deviations, "other caches, distances or mask width");
+        let unlike = texts(
+            &class.deviations,
+            "other caches, distances, mask width or numbers of IRQs",
+        );
         out += &format!("  unlike class {like}: {unlike}\n");
     }
     for (at, plan) in class.plans.iter().enumerate() {
         if class.plans.len() > 1 {
-            let why = texts(&plan.deviations, "other CPUs or queues by the policy");
+            let why = texts(&plan.deviations, "other planned settings");
             let unlike = format!(", unlike the first: {why}");
             let (hosts, unlike) = (hosts(plan.count), text_if(at > 0, &unlike));
             out += &format!("  plan {}: {hosts}{unlike}\n", plan.hash);

@@ -34,6 +34,7 @@ use itertools::Itertools as _;
 use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 use nicpin::machine::Role;
 use nicpin::machine::Role::Combined;
+use nicpin::machine::wording::cpu_list;
 pub(crate) use nicpin::machine::wording::{count, few, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::{HostSummary, NodeSource};
@@ -346,8 +347,8 @@ pub(crate) fn heading(
     let colon = if are_there { ":" } else { "; IRQs to" };
     let node = text_or(node, "unknown");
     let driver = driver.unwrap_or("(driver unknown)");
-    let (cpus, cores) = (candidates.short(), count(cores, "core"));
-    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
+    let (cpus, cores) = (cpu_list(candidates), count(cores, "core"));
+    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} {cpus} ({cores})")
 }
 
 pub(crate) fn short_speed(mbps: u32) -> String {

@@ -226,7 +226,7 @@ fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() 
     assert_data_eq!(
         said("elsewhere"),
         str![
-            "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
+            "its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach"
         ]
     );
     std::fs::remove_dir(net).unwrap();

@@ -325,7 +325,7 @@ fn an_interface_on_a_card_by_netlink_alone_stands_for_the_card() {
     assert_data_eq!(
         said.concat(),
         str![[r"
-nicpin: `tunnel2` is a virtual interface (dummy or the like): it has no device and no vectors, so there is nothing to plan
+nicpin: `tunnel2` is a virtual interface (dummy or the like): it has no device and no IRQs, so there is nothing to plan
 nicpin: no interface matches `gone`; there is tunnel0, tunnel1, nic0, nic1
 
 "]]

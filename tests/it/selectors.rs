@@ -208,7 +208,7 @@ fn rdma_devices_stand_for_the_interfaces_of_their_function() {
         said.concat(),
         str![[r"
 nicpin: `mlx5_1` is an RDMA device on 0000:82:00.7, which has no network interface, so there is nothing to plan
-nicpin: `rxe0` is a software RDMA device: it has no vectors, so there is nothing to plan
+nicpin: `rxe0` is a software RDMA device: it has no IRQs, so there is nothing to plan
 
 "]]
     );
