@@ -25,7 +25,7 @@ use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
 pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     let mut page = Page::of(given, all);
-    page.text(verdict(check, &given.apply()));
+    page.text(verdict(check, given));
     let differs = &check.differs;
     if all {
         let rows = differs.iter().map(|found| {
@@ -84,8 +84,15 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     page
 }
 
-fn verdict(check: &Check, apply: &str) -> String {
-    let (differs, apply) = (check.differ(), unbroken(apply));
+fn verdict(check: &Check, given: &Given) -> String {
+    // IRQs that cannot be moved would be reported again.
+    let mut given = given.clone();
+    let options = given.options.len();
+    given
+        .options
+        .retain(|option| option != "--strict" || check.unmovable.is_empty());
+    let is_whole = given.options.len() == options;
+    let (differs, apply) = (check.differ(), unbroken(&given.apply()));
     let settings = count(differs, "setting");
     let counted = check
         .interfaces
@@ -125,7 +132,8 @@ fn verdict(check: &Check, apply: &str) -> String {
                     .differs
                     .iter()
                     .all(|found| found.reason == KernelRefused);
-            let fix = format!("Fix: {apply}");
+            let fix = if is_whole { "Fix" } else { "What can be set" };
+            let fix = format!("{fix}: {apply}");
             let refused = "The kernel refused what apply wrote.";
             let fix = if is_refused { refused } else { &fix };
             let (what, many, worst) = match rows(check).count() {

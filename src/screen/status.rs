@@ -105,7 +105,7 @@ fn verdict(status: &Status, apply: &str) -> String {
     };
     let some_are = format!("{some} {}", is(alike));
     let text = match worst {
-        Unknown => format!("{some} cannot be judged"),
+        Unknown => format!("The state of {some} is unknown"),
         Isolated => format!("{some_are} handled on isolated CPUs"),
         Remote => format!("{some_are} handled on another NUMA node"),
         Drifted => {

@@ -602,6 +602,11 @@ fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
 fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     let machine = Copy::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    let said = machine.nicpin(&["check", "--strict"]).words();
+    assert!(
+        said.contains("What can be set: nicpin apply") && !said.contains("apply --strict"),
+        "{said}"
+    );
     assert_eq!(machine.nicpin(&["apply", "--strict"]).code, 1);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);

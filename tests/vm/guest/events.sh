@@ -89,7 +89,7 @@ section "a CPU goes offline after apply"
 cpu=$(vectors $P | awk '$2 == "nic1" {print $5; exit}')
 echo 0 > "/sys/devices/system/cpu/cpu$cpu/online"
 expect 2 nicpin check --exact nic1
-contains "the reason" "its CPU went offline" "$(in_one_line)"
+contains "the reason" "a CPU that apply set is offline" "$(in_one_line)"
 expect 1 nicpin apply --plan $P
 contains "what the stored plan does not fit" "CPUs were online: 0-15, now " "$OUT"
 equal "values changed by a plan that does not fit" 0 "$(number changed)"

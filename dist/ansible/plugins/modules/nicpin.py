@@ -31,7 +31,7 @@ options:
   interfaces:
     description:
       - Selectors as C(nicpin) takes them, for example V(eth2), V(ens*), V(driver:mlx5_core) or V(node:1).
-      - Without any, all physical interfaces that are up or have queue vectors.
+      - Without any, all physical interfaces that are up or have queue IRQs.
     type: list
     elements: str
     default: []
