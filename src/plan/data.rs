@@ -10,7 +10,7 @@ use crate::drivers::Taught;
 use crate::machine::interface::is_pci_address;
 use crate::machine::setting::Value;
 use crate::machine::vector::{effective, known};
-use crate::machine::{Channels, NodeSource, QueueId, Role, SettingKind, Source};
+use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, SettingKind, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::wanted::WantedSetting;
@@ -414,6 +414,19 @@ impl PlannedInterface {
     /// The node on which vectors count as local: the device's, or the nearest one with CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)
+    }
+
+    /// Those of its node, or of several nodes by `local_cpulist`; `None` if unknown.
+    pub(crate) fn local_cpus(&self, machine: &Machine) -> Option<CpuSet> {
+        let topology = &machine.topology;
+        let listed = || {
+            let is_listed = self.node_source == NodeSource::LocalCpulist;
+            let interface = machine.interface(&self.name).filter(|_| is_listed)?;
+            let local = interface.device.local_cpus.as_ref()?;
+            Some(local.intersection(&topology.online))
+        };
+        let node = self.local_node().map(|node| topology.cpus_near(node));
+        node.or_else(listed)
     }
 }
 

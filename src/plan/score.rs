@@ -211,7 +211,7 @@ impl<'a> State<'a> {
             score.far_senders += far;
             shared_senders += shared;
             let isolated = topology.isolated_or_nohz().union(&interface.exclusive);
-            let near_interface = near(interface.local_node());
+            let near_interface = interface.local_cpus(self.machine);
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
                 // The affinity may hold all CPUs if it does not decide, or the kernel does not report the effective

@@ -68,9 +68,8 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = &*vector.effective_cpus(&topology.online);
-        let own = (vector.node)
-            .or(interface.local_node())
-            .map(|node| topology.cpus_near(node));
+        let own = vector.node.map(|node| topology.cpus_near(node));
+        let own = own.or_else(|| interface.local_cpus(machine));
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
@@ -212,9 +211,7 @@ impl ThreadStatus {
         thread: &PlannedThread,
         watched: Option<&Delta>,
     ) -> Self {
-        let own = interface
-            .local_node()
-            .map(|node| machine.topology.cpus_near(node));
+        let own = interface.local_cpus(machine);
         let ran = watched.map(|watched| {
             watched
                 .threads

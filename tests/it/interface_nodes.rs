@@ -75,6 +75,8 @@ fn the_nearest_node_takes_over_from_one_without_usable_cpus() {
     host.interfaces[0].device.local_cpus = Some(set("4-11"));
     assert_eq!(near(&host, "remote").1, "0-3");
     assert_eq!(near(&host, "0,4-5").1, "4-5");
+    let plan = plan(&host);
+    assert_eq!((plan.score_now.remote, plan.score.remote), (4, 0));
 }
 
 #[test]
