@@ -123,6 +123,14 @@ pub struct Taught {
     pub irqs: Vec<Pattern>,
 }
 
+impl Taught {
+    pub(crate) fn has_name(&self, action: &str) -> bool {
+        self.irqs
+            .iter()
+            .any(|row| row.fits(action).next().is_some())
+    }
+}
+
 /// The meaning of `action`, if a pattern matches. `driver`: the bus driver's name in sysfs (`mlx4_core`, `virtio_net`,
 /// `ixgbe`).
 ///

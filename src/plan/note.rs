@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
 use crate::machine::others::{Arguments, UnusedFunction};
-use crate::machine::wording::{count, cpu_list};
+use crate::machine::wording::{count, cpu_list, few};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
     FLAP, by_controller, channels, cpus_unusable, data_vectors, irqbalance, near, not_planned,
@@ -266,6 +266,8 @@ pub enum Note {
     },
     #[error("the policy teaches the driver {driver}, which no interface has; those here: {}", .here.join(", "))]
     DriverUnmatched { driver: String, here: Vec<String> },
+    #[error("none of the names that the policy teaches of the driver {driver} is among its IRQs: {}", few(", ", .here, false))]
+    NamesUnmatched { driver: String, here: Vec<String> },
     #[error(fmt = not_planned)]
     NotPlanned {
         down: Vec<String>,
@@ -380,6 +382,7 @@ impl Note {
                 | Self::NothingToDo
                 | Self::RuleUnmatched { .. }
                 | Self::DriverUnmatched { .. }
+                | Self::NamesUnmatched { .. }
         )
     }
 

@@ -385,6 +385,26 @@ pub(crate) fn machine_notes(
             driver: row.name.clone(),
             here: here.clone(),
         });
+    let names_unmatched = policy.drivers.iter().filter_map(|row| {
+        let own = interfaces
+            .iter()
+            .filter(|interface| interface.has_driver(&row.name));
+        let here = own.flat_map(|interface| {
+            let known = interface.vectors.iter().map(|vector| &vector.action);
+            known.chain(
+                interface
+                    .unknown_vectors
+                    .iter()
+                    .map(|vector| &vector.action),
+            )
+        });
+        let here = here.cloned().collect_vec();
+        let is_unmatched = !here.is_empty() && !here.iter().any(|action| row.has_name(action));
+        is_unmatched.then(|| Note::NamesUnmatched {
+            driver: row.name.clone(),
+            here,
+        })
+    });
     let no_irqs = machine.missing().map(|_| {
         if machine.without_proc {
             Note::NoProc
@@ -397,6 +417,7 @@ pub(crate) fn machine_notes(
         is_nothing.then_some(Note::NothingToDo),
         rules,
         drivers,
+        names_unmatched,
         not_planned(machine, selection),
         machine
             .topology

@@ -160,4 +160,17 @@ fn what_is_wrong_in_a_driver_is_an_error_with_file_and_line() {
             "the policy teaches the driver acme, which no interface has; those here: igb, mlx4_en"
         ]
     );
+    machine.write(
+        "/etc/nicpin.toml",
+        "[[driver]]\nname = 'igb'\nirqs = ['a{n} = rx']\n",
+    );
+    assert_data_eq!(
+        text(
+            note(&document(&machine, &["plan"]), "names-unmatched"),
+            "text"
+        ),
+        str![
+            "none of the names that the policy teaches of the driver igb is among its IRQs: eth0-TxRx-0, eth0-TxRx-1, eth0-TxRx-2 and 2 others"
+        ]
+    );
 }
