@@ -15,7 +15,7 @@ use crate::machine::Topology;
 use crate::machine::setting::means_same;
 use crate::machine::wording::cpu_list;
 use crate::plan::SettingKind::{self, Vector};
-use crate::plan::{Plan, PlannedVector, Write};
+use crate::plan::{Plan, Write};
 use crate::read::files::read_effective;
 use crate::read::handlers::Handlers;
 use crate::read::topology::read_online;
@@ -166,7 +166,7 @@ impl WriteResult {
         write: &Write,
         fallbacks: Fallbacks<'_>,
     ) -> Result<(), Unwritten> {
-        if has_other_handler(root, fallbacks, write)? {
+        if write.kind == Vector && has_other_handler(root, fallbacks, write)? {
             let why = "its number is another IRQ's by now; fix: run again".to_owned();
             return Err(Unwritten(Vanished, why, None));
         }
@@ -240,8 +240,7 @@ fn has_other_handler(
 ) -> Result<bool, FileError> {
     let interface = fallbacks.and_then(|(_, plan)| plan.interface(&write.interface));
     let mut vectors = interface.into_iter().flat_map(|found| &found.vectors);
-    let is_own = |vector: &&PlannedVector| write.kind == Vector && vector.irq == write.number;
-    let Some(planned) = vectors.find(is_own) else {
+    let Some(planned) = vectors.find(|vector| vector.irq == write.number) else {
         return Ok(false);
     };
     let handlers = Handlers::new(root)

@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{plan_beside_all, read_host, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, selector_of, usage};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
@@ -18,7 +18,6 @@ use crate::start::children_cpu;
 use nicpin::apply;
 use nicpin::machine::Machine;
 use nicpin::machine::sample::Delta;
-use nicpin::machine::selection::without_device;
 use nicpin::plan::Note;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
@@ -158,14 +157,9 @@ fn bindings(
     args: &CompareArgs,
 ) -> Result<([Binding; 2], Vec<MeasuredInterface>)> {
     let interface = &args.interface;
-    let virtual_kind = without_device(machine, interface);
-    if let Some(kind) = &virtual_kind {
-        ensure!(
-            args.near.is_some() && args.far.is_some(),
-            "`{interface}` is {kind} and has no node; fix: name the nodes to compare with --near N --far N"
-        );
-    }
-    let selector = Some(interface).filter(|_| virtual_kind.is_none());
+    let has_nodes = args.near.is_some() && args.far.is_some();
+    let fix = "name the nodes to compare with --near N --far N";
+    let (selector, virtual_kind) = selector_of(machine, interface, (has_nodes, fix))?;
     let (names, plan) = plan_beside_all(machine, policy, selector)?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {

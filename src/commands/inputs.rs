@@ -14,6 +14,7 @@ use crate::commands::output::say;
 use crate::screen::{Given, count_if_any, with_prefix};
 use crate::watch::state;
 use nicpin::apply::{Record, irqbalance};
+use nicpin::machine::selection::without_device;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, RssUnchanged, UsedFor};
@@ -288,8 +289,8 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         Note::QueueFilesMissing { setting, .. } => &**setting,
         _ => "scope",
     };
-    let concerns_all = plan.interfaces.len() == 1
-        || unmet.iter().map(|about| &about.note).all_equal() && unmet.len() > 1;
+    let concerns_all =
+        plan.interfaces.len() == 1 || unmet.iter().map(|about| &about.note).all_equal();
     let of = if concerns_all {
         String::new()
     } else {
@@ -300,6 +301,22 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         UsageError(format!("--{option}: {of}{}", first.note))
     );
     Ok(())
+}
+
+/// The interface as a selector; `None`, and what it is, if it has no device. Then options have to name its nodes.
+pub fn selector_of<'a>(
+    machine: &Machine,
+    interface: &'a String,
+    (is_named, fix): (bool, &str),
+) -> Result<(Option<&'a String>, Option<String>)> {
+    let kind = without_device(machine, interface);
+    if let Some(kind) = &kind {
+        ensure!(
+            is_named,
+            "`{interface}` is {kind} and has no node; fix: {fix}"
+        );
+    }
+    Ok((Some(interface).filter(|_| kind.is_none()), kind))
 }
 
 /// The plan is of all interfaces in use: it shows the CPUs without interrupts.

@@ -9,13 +9,12 @@ use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, selector_of, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::selection::without_device;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
 use nicpin::policy::possible_cpus;
@@ -71,15 +70,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         ..ReadOptions::default()
     };
     let (machine, policy) = read_host(cli, &root, options)?;
-    let virtual_kind = without_device(&machine, &args.interface);
-    if let Some(kind) = &virtual_kind {
-        ensure!(
-            args.node.is_some(),
-            "`{}` is {kind} and has no node; fix: name the node with --node N",
-            args.interface
-        );
-    }
-    let selector = Some(&args.interface).filter(|_| virtual_kind.is_none());
+    let node = (args.node.is_some(), "name the node with --node N");
+    let (selector, _) = selector_of(&machine, &args.interface, node)?;
     let (names, plan) = plan_beside_all(&machine, &policy, selector)?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
