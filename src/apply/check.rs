@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::record::{Irq, LastSet, Record};
 use crate::apply::settings;
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::setting::{Place, means_same};
 use crate::machine::wording::cpu_list;
 use crate::machine::{Machine, Setting};
@@ -94,8 +94,9 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let (record, is_read) =
         Record::load(root).map_or((Record::default(), false), |record| (record, true));
     let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
-    let by_place: BTreeMap<Place<'_>, Setting<'_>> =
-        settings.map(|setting| (setting.place(), setting)).collect();
+    let by_place: BTreeMap<Place<'_>, Setting<'_>> = settings
+        .map(|setting| (setting.place(), setting))
+        .inserted();
     let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.id());
     let change =
         |setting: &Setting<'_>| irq_change(set_last(setting)?.irq, Irq::now(root, setting.irq()?));

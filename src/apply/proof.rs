@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::Counts;
 use crate::machine::sample::growth;
 use crate::machine::setting::affinity_file;
@@ -25,7 +25,7 @@ impl Proof {
     pub fn begin(root: &Root, done: &Applied) -> Result<Self> {
         let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.fallback.as_deref()?)))
-            .collect();
+            .inserted();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
             for vector in interface.vectors.iter().filter(|vector| vector.is_active()) {
@@ -93,7 +93,7 @@ impl VectorProof {
         if before.whose != after.whose {
             return Ok(());
         }
-        let before: BTreeMap<&u32, &u32> = last.cpus.iter().zip(&before.counts).collect();
+        let before: BTreeMap<&u32, &u32> = last.cpus.iter().zip(&before.counts).inserted();
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
 use crate::machine::setting::{Place, PortId, SettingId, SettingName};
 use crate::machine::{Channels, Interface, Machine, Program, Rss, SettingKind, Vector};
@@ -119,7 +119,7 @@ impl Record {
             .iter()
             .filter(|interface| !self.has_first_channels(interface))
             .map(|interface| Some(interface.port_id()))
-            .collect();
+            .inserted();
         let mut shared = self.first_seen_by_others(root, machine, plan);
         for (id, text) in settings::texts(machine, plan) {
             let is_of_any_channels = match id.name {
@@ -223,7 +223,7 @@ impl Record {
             let text = self.ids_of(irq).find_map(|id| self.first_seen.get(id))?;
             Some((setting.id(), text.clone()))
         });
-        shared.collect()
+        shared.inserted()
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {
@@ -240,7 +240,7 @@ impl Record {
         let by_place: BTreeMap<Place<'_>, &WriteResult> = written
             .iter()
             .map(|written| (written.place(), written))
-            .collect();
+            .inserted();
         for (setting, _) in settings::planned_settings(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.id()) else {
                 continue;

@@ -12,6 +12,7 @@ use crate::apply::lock::stop_reason;
 use crate::apply::record::{Record, name_ports};
 use crate::apply::settings::Texts;
 use crate::apply::write::{not_performed, write_one};
+use crate::cpuset::Inserted as _;
 use crate::machine::setting::{NET, SettingId, SettingName, Value, means_same, queue_files};
 use crate::machine::{Channels, Machine, SettingKind};
 use crate::plan::Write;
@@ -101,7 +102,7 @@ pub(crate) fn settings_to_restore(
         .into_iter()
         .map(|(_, change)| change.outcome)
         .map(|change| (change.interface, change.wanted))
-        .collect();
+        .inserted();
     let mut results = planned.outcome.results;
     // A table may fit the channels that are restored before it.
     results.retain(|result| {
@@ -237,7 +238,7 @@ impl RestorePlan {
             restore.channels.push((id, change));
         }
         restore.writes.sort_by_key(|(_, write)| write.kind);
-        outcome.absent = left.into_keys().collect();
+        outcome.absent = left.into_keys().inserted();
         restore
     }
 }

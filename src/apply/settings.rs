@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cpuset::Inserted as _;
 use crate::machine::setting::{Place, SettingId, SettingName, Value};
 use crate::machine::{Interface, Machine, Setting, SettingKind};
 use crate::plan::{Plan, PlannedInterface, Write};
@@ -41,7 +42,7 @@ pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
 fn by_id<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
     settings
         .map(|setting| (setting.id(), setting.text().to_string()))
-        .collect()
+        .inserted()
 }
 
 fn wanted(plan: &Plan) -> BTreeMap<Place<'_>, Value<'_>> {
@@ -49,11 +50,11 @@ fn wanted(plan: &Plan) -> BTreeMap<Place<'_>, Value<'_>> {
         .iter()
         .flat_map(PlannedInterface::wanted)
         .map(|planned| (planned.place(), planned.value))
-        .collect()
+        .inserted()
 }
 
 fn written_places(plan: &Plan) -> BTreeSet<Place<'_>> {
-    plan.writes.iter().map(Write::place).collect()
+    plan.writes.iter().map(Write::place).inserted()
 }
 
 /// Settings with planned texts, without those that differ and whose writes were taken out of the plan.
@@ -61,7 +62,7 @@ pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'
     let wanted = wanted(plan);
     let writes = plan.writes.iter();
     let writes: BTreeMap<Place<'_>, &String> =
-        writes.map(|write| (write.place(), &write.value)).collect();
+        writes.map(|write| (write.place(), &write.value)).inserted();
     let with_text = |setting: Setting<'a>| {
         let text = match writes.get(&setting.place()) {
             Some(value) => (*value).clone(),

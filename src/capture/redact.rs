@@ -12,6 +12,7 @@ use itertools::Itertools as _;
 use serde_json::Value;
 
 use crate::capture::identity::StandIns;
+use nicpin::cpuset::Inserted as _;
 use nicpin::drivers::Numbering::Plain;
 use nicpin::drivers::{Taught, classify, may_be_cut};
 use nicpin::machine::interface::natural;
@@ -227,10 +228,10 @@ impl Names {
             host: hosts
                 .filter(|name| name.len() > 2)
                 .map(str::to_owned)
-                .collect(),
+                .inserted(),
             cgroups: cgroups
                 .map(|(number, name)| (name.to_owned(), format!("cgroup{number:04}")))
-                .collect(),
+                .inserted(),
         })
     }
 
@@ -366,7 +367,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
         let other = format!("{:x<length$}", format!("if{number}"));
         (name, other)
     };
-    all.enumerate().map(other).collect()
+    all.enumerate().map(other).inserted()
 }
 
 fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
@@ -379,7 +380,7 @@ fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a
         handlers.flat_map(move |handlers| handlers.split(", ").map(move |name| (driver, name)))
     });
     let listed = listed.values().flatten().map(|name| (None, &**name));
-    known.chain(listed).collect()
+    known.chain(listed).inserted()
 }
 
 fn below_cgroups(path: &str) -> Option<&str> {

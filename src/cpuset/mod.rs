@@ -5,6 +5,7 @@
 //! is strict: `smp_affinity`, `rps_cpus` and `xps_cpus` answer a mask with more groups than the kernel has CPUs with
 //! EOVERFLOW, even if these are zero (`bitmap_parse` in `lib/bitmap-str.c`).
 
+mod inserted;
 mod text;
 
 use std::borrow::Borrow;
@@ -14,6 +15,7 @@ use std::iter::repeat;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 
+pub use inserted::Inserted;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::screen::nodes::size;
 use crate::screen::{count, enclose, join_nonempty, speed, text_if, text_or, with_prefix};
-use nicpin::cpuset::CpuSet;
+use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::machine::{Machine, Node, QueueId, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use nicpin::report::nodes::{counts, home, neighbours};
@@ -194,7 +194,7 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
 fn card((at, interface): (usize, &PlannedInterface)) -> Card {
     let queues: BTreeSet<_> = active(interface)
         .filter_map(PlannedVector::queue_id)
-        .collect();
+        .inserted();
     let what = [
         &*text_or(&interface.driver, ""),
         &text_or(interface.speed_mbps.map(speed), ""),

@@ -13,7 +13,7 @@ use crate::draw::{
     labels, widest_row,
 };
 use crate::screen::{enclose, join_nonempty, text_if};
-use nicpin::cpuset::CpuSet;
+use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::machine::QueueId;
 
 /// Space around everything, and between panels.
@@ -263,7 +263,7 @@ impl<'a> Drawing<'a> {
         let place = [x, y, CORE, core_height(cpus)];
         self.below.rect(place, "core", 4);
         let marks = self.marks.iter().filter(|mark| cpus.contains(mark.cpu));
-        let queues: BTreeSet<_> = marks.clone().map(|mark| (mark.card, mark.queue)).collect();
+        let queues: BTreeSet<_> = marks.clone().map(|mark| (mark.card, mark.queue)).inserted();
         let many = queues.len();
         if self.picture.is_map {
             let level = level(many);

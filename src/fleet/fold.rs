@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use itertools::Itertools as _;
 
+use nicpin::cpuset::Inserted as _;
 use nicpin::machine::interface::natural;
 
 struct Alike<'a> {
@@ -109,7 +110,7 @@ impl Alike<'_> {
                 block[place] = numbers.into_iter().collect();
                 block
             });
-            self.blocks = whole.collect();
+            self.blocks = whole.inserted();
         }
         let blocks = self.blocks.iter();
         blocks

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use itertools::{Either, Itertools as _};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::netdev::Direction;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Delta {
     }
 
     pub fn between(from: &Sample, to: &Sample) -> Self {
-        let column: BTreeMap<u32, usize> = from.interrupts.cpus.iter().copied().zip(0..).collect();
+        let column: BTreeMap<u32, usize> = from.interrupts.cpus.iter().copied().zip(0..).inserted();
         let fired = |was: &CountRow, now: &CountRow| {
             let mut on = BTreeMap::new();
             for (cpu, now) in to.interrupts.cpus.iter().zip(&now.counts) {
@@ -186,7 +186,7 @@ impl Delta {
             ))
         };
         let fired = interrupts.iter().filter(|(_, on)| !on.is_empty());
-        let fired: BTreeMap<u32, u64> = fired.map(|(&irq, _)| (irq, 1)).collect();
+        let fired: BTreeMap<u32, u64> = fired.map(|(&irq, _)| (irq, 1)).inserted();
         let moved = to.queues.iter().filter(|(queue, now)| {
             let was = from.queues.get(*queue);
             was.is_some_and(|was| growth(*was, **now).is_some_and(|grown| grown > 0))
@@ -197,11 +197,11 @@ impl Delta {
         };
         Self {
             elapsed: to.at.saturating_sub(from.at),
-            queues: moved.map(together).collect(),
+            queues: moved.map(together).inserted(),
             interrupts,
             cpus,
             interfaces,
-            threads: to.threads.iter().filter_map(runs).collect(),
+            threads: to.threads.iter().filter_map(runs).inserted(),
             cpus_changed: changed(|sample| sample.interrupts.cpus.iter().copied().collect())
                 .union(&changed(|sample| sample.times.keys().copied().collect())),
             irqs_changed,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use itertools::{chain, izip};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::{Interface, Machine, SettingKind};
 use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
 use crate::plan::objective::{Measure, Score};
@@ -104,7 +104,7 @@ pub(crate) fn cores_serving(machine: &Machine, planned: &[PlannedInterface]) -> 
     let topology = &machine.topology;
     let vectors = planned.iter().flat_map(|interface| &interface.vectors);
     let planned = vectors.filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?)));
-    let planned: BTreeMap<u32, &CpuSet> = planned.collect();
+    let planned: BTreeMap<u32, &CpuSet> = planned.inserted();
     let interfaces = machine.interfaces.iter();
     let active = interfaces.flat_map(Interface::active_vectors);
     let on = active.map(|vector| match planned.get(&vector.irq) {

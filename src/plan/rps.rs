@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use itertools::{Itertools as _, chain};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::interface::is_pci_address;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
@@ -69,7 +69,7 @@ pub(crate) fn rps(
     deal(locations, &mut sets.collect_vec());
     all.into_iter()
         .map(|(port, rps)| (port.order, rps.without_removed(port)))
-        .collect()
+        .inserted()
 }
 
 impl Rps {

@@ -8,7 +8,7 @@ use std::mem::take;
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::{CpuSet, MAX_CPUS, QueueSet};
+use crate::cpuset::{CpuSet, Inserted as _, MAX_CPUS, QueueSet};
 use crate::machine::setting::{FLOW_ENTRIES, PortId, Value};
 use crate::machine::{Interface, Machine, SettingKind, Vector};
 use crate::plan::build::summary;
@@ -99,7 +99,7 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
             let path = planned.kind.path(planned.interface, planned.number);
             ((planned.interface, planned.kind, path), planned)
         })
-        .collect();
+        .inserted();
     for write in &mut writes {
         let number = setting_number(&plan, &planned, write);
         write.number =

@@ -19,6 +19,7 @@ pub(crate) use settings::find_entry;
 pub use settings::{Settings, possible_cpus};
 pub use table::*;
 
+use crate::cpuset::Inserted as _;
 use crate::drivers::Taught;
 use crate::machine::{Interface, Machine, Program};
 
@@ -107,7 +108,7 @@ impl Policy {
             Near::Program(program) => Some(program),
             Near::Cpus(_) => None,
         })
-        .collect()
+        .inserted()
     }
 
     fn given<T: Clone>(&self, setting: &'static PolicySetting<T>) -> impl Iterator<Item = T> {

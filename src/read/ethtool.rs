@@ -11,6 +11,7 @@ use nix::errno::Errno::{EAGAIN, EBUSY, ENETDOWN, EOPNOTSUPP};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cpuset::Inserted as _;
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
 use crate::machine::setting::{NET, ethtool_file as file};
 use crate::machine::{Channels, Rss};
@@ -303,11 +304,11 @@ fn ask(interface: &str, found: RxHash) -> RxHash {
         Some(on)
     };
     RxHash {
-        contexts: once(0).chain(named).filter_map(context).collect(),
+        contexts: once(0).chain(named).filter_map(context).inserted(),
         fields: FlowKind::ALL
             .iter()
             .filter_map(|&(kind, number)| Some((kind, ioctls::get_fields(interface, number).ok()?)))
-            .collect(),
+            .inserted(),
         to_stack: is_on(RX_HASH),
         ntuple: is_on(NTUPLE),
         filter_count,

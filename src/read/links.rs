@@ -8,6 +8,7 @@ use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs, Request};
 use nix::sys::socket::SockProtocol;
 use serde::{Deserialize, Serialize};
 
+use crate::cpuset::Inserted as _;
 use crate::read::netlink::{Client, attribute};
 use crate::root::{Result, Root};
 
@@ -44,7 +45,7 @@ pub(crate) fn links(root: &Root) -> Result<Links> {
         let named = named.filter(|link| !link.altnames.is_empty());
         let named: BTreeMap<_, _> = named
             .map(|link| (link.name.clone(), link.altnames.clone()))
-            .collect();
+            .inserted();
         Ok((!named.is_empty()).then_some(named))
     })?;
     let lowers = root.answer(LOWERS, || {
@@ -59,13 +60,14 @@ pub(crate) fn links(root: &Root) -> Result<Links> {
 }
 
 fn lowers(links: &[Link]) -> BTreeMap<String, Lower> {
-    let names: BTreeMap<u32, &String> = links.iter().map(|link| (link.index, &link.name)).collect();
+    let names: BTreeMap<u32, &String> =
+        links.iter().map(|link| (link.index, &link.name)).inserted();
     let on = |link: &Link| {
         let (index, kind) = link.lower.clone()?;
         let on = (*names.get(&index)?).clone();
         Some((link.name.clone(), Lower { on, kind }))
     };
-    links.iter().filter_map(on).collect()
+    links.iter().filter_map(on).inserted()
 }
 
 /// Kinds whose link is their peer, not a lower interface.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES, NET};
 use crate::machine::{Interface, Machine};
@@ -140,7 +140,7 @@ fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
         let owner = interfaces.iter().filter(|_| is_second).find(reports)?;
         Some((interface.name.clone(), owner.name.clone()))
     };
-    interfaces.iter().filter_map(second).collect()
+    interfaces.iter().filter_map(second).inserted()
 }
 
 /// Removes reported IRQs of other devices: e1000e reports the line that its function has without MSI-X, whose number
@@ -150,7 +150,7 @@ fn remove_irqs_of_others(interfaces: &mut [Interface], seconds: &BTreeMap<String
         let owner = seconds.get(&interface.name)?;
         Some((owner.clone(), interface.device.irqs.clone()))
     });
-    let of_seconds: BTreeMap<String, Vec<u32>> = of_seconds.collect();
+    let of_seconds: BTreeMap<String, Vec<u32>> = of_seconds.inserted();
     for interface in interfaces {
         let (device, second) = (&interface.device, of_seconds.get(&interface.name));
         let is_own =

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cpuset::Inserted as _;
 use crate::drivers::Numbering::{
     self, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3, TxThenRx,
 };
@@ -125,7 +126,7 @@ impl Names {
             queues: count(&|name| name.role.is_queue()),
             plain: count(&|name| name.numbering == Plain),
             tg3: count(&|name| name.numbering == Tg3),
-            numbered_together: roles.filter(|role| !are_apart(role)).collect(),
+            numbered_together: roles.filter(|role| !are_apart(role)).inserted(),
             both,
             peers,
         }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpuset::Inserted as _;
 use crate::drivers::Numbering::{Queue, Rank, RxThenTx};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{Name, Netlink};
@@ -23,7 +24,7 @@ pub(crate) fn settle<'v>(
     action: impl Fn(u32) -> Result<Option<String>>,
 ) -> Result<Vec<KnownVector<'v>>> {
     let mut named: BTreeMap<u32, NamedVector> =
-        named.iter().map(|vector| (vector.irq, *vector)).collect();
+        named.iter().map(|vector| (vector.irq, *vector)).inserted();
     let (mut vectors, mut halves) = (Vec::new(), Vec::new());
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);

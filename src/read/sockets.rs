@@ -12,7 +12,7 @@ use nix::sys::socket::SockProtocol;
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::Topology;
 use crate::machine::others::ConnectedSocket;
 use crate::machine::setting::NET;
@@ -120,7 +120,7 @@ fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
             },
         )?
         .into_iter()
-        .collect())
+        .inserted())
 }
 
 fn names(root: &Root) -> Result<BTreeMap<u32, String>> {

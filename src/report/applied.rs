@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::{Machine, Role};
 use crate::plan::stored::Change;
 use crate::plan::{Plan, Write};
@@ -86,7 +86,7 @@ impl Applied {
         self.hash.clone_from(&plan.hash);
         self.tally = self.count();
         // What was written before a vector turned out to be kernel-managed needs no write any more.
-        let planned: BTreeSet<_> = plan.writes.iter().map(Write::place).collect();
+        let planned: BTreeSet<_> = plan.writes.iter().map(Write::place).inserted();
         let before = (self.results.iter()).filter(|result| !planned.contains(&result.place()));
         let managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
         let (managed, changed): (Vec<_>, Vec<_>) = before.partition(managed);

@@ -6,7 +6,7 @@ use itertools::{Itertools as _, chain, izip};
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::{Driver, Fact};
 use crate::machine::setting::{Place, affinity_file, place};
 use crate::machine::{Machine, Role};
@@ -352,7 +352,7 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
 
 /// The gain over a state in which the settings in `differs` have their current value, and all others the planned one.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
-    let differing: BTreeSet<Place<'_>> = differs.iter().map(|write| write.place()).collect();
+    let differing: BTreeSet<Place<'_>> = differs.iter().map(|write| write.place()).inserted();
     let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
         !differing.contains(&place(kind, number, interface))
     });

@@ -9,7 +9,7 @@ use crate::screen::{
     count, enclose, group_by_key, join_nonempty, list_numbers, places, ranges, role_word, sizes,
     text_if, text_or, with_prefix,
 };
-use nicpin::cpuset::CpuSet;
+use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
 use nicpin::machine::setting::on_or_off;
@@ -224,7 +224,7 @@ impl Rows<'_> {
         let writes = writes.filter(|write| *write.interface == *interface.name);
         let writes: BTreeMap<_, _> = writes
             .map(|write| ((write.kind, write.number), write))
-            .collect();
+            .inserted();
         let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i str| {
             let write = writes.get(&(kind, queue));
             let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());

@@ -11,6 +11,7 @@ use crate::screen::placement::{lines, pending};
 use crate::screen::{
     Given, count, enclose, heading, moves_later, text_or, unbroken, value_change, with_prefix,
 };
+use nicpin::cpuset::Inserted as _;
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::{ChannelChange, LeftOut, Plan, PlannedInterface};
 use nicpin::report::difference::MeasureChange;
@@ -121,7 +122,7 @@ pub fn explanation(plan: &Plan) -> Explanation<'_> {
                     .collect(),
             )
         })
-        .collect()
+        .inserted()
 }
 
 fn interface(page: &mut Page, plan: &Plan, planned: &PlannedInterface, detail: PlanDetail) {

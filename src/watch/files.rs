@@ -19,7 +19,7 @@ use crate::watch::event::EventKind::{
 use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
-use nicpin::cpuset::CpuSet;
+use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::machine::setting::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions, UnitPlace};
@@ -187,7 +187,7 @@ impl Files {
     pub fn guard(&mut self, root: &Root, vectors: &[(u32, String)]) -> io::Result<()> {
         let planned =
             |(irq, mask): &(u32, String)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?));
-        self.planned = vectors.iter().filter_map(planned).collect();
+        self.planned = vectors.iter().filter_map(planned).inserted();
         let irqs: Vec<u32> = self.planned.keys().copied().collect();
         let files = irqs.into_iter().flat_map(|irq| {
             ["_list", ""].map(|end| {

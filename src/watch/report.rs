@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use nicpin::apply;
+use nicpin::cpuset::Inserted as _;
 use nicpin::machine::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::report::applied::Applied;
@@ -53,7 +54,7 @@ impl RunReport {
             .results
             .iter()
             .map(|result| (result.path.as_str(), result))
-            .collect();
+            .inserted();
         let (mut restored, mut vectors) = (Vec::new(), Vec::new());
         for (setting, text) in apply::planned_settings(&done.machine, &done.plan) {
             let result = results.get(setting.path().as_str());

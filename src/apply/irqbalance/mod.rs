@@ -12,6 +12,7 @@ pub use socket::Setup;
 use socket::{BanError, Daemon, RECORDED, SHORT_TIMEOUT, TIMEOUT};
 
 use crate::apply::state::{StateError, StateFile};
+use crate::cpuset::Inserted as _;
 use crate::machine::{Interface, Machine};
 use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer::{Ban, Ignore, Refuse, Stop};
@@ -67,7 +68,7 @@ impl IrqbalanceRecord {
         let vectors = |interface: &'a Interface| {
             (interface.vectors.iter()).map(|vector| (vector.irq, &*interface.device.address))
         };
-        let now: BTreeSet<(u32, &str)> = machine.interfaces.iter().flat_map(vectors).collect();
+        let now: BTreeSet<(u32, &str)> = machine.interfaces.iter().flat_map(vectors).inserted();
         self.planned
             .retain(|irq, was| now.contains(&(*irq, &was.device)));
         let (banned, stale) = take(&mut self.banned)
