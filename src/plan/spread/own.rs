@@ -73,7 +73,6 @@ impl Spread<'_> {
 
     /// Moves queues of an interface off cores that have more than an even share of them.
     fn even_out(&mut self, limit: u64) {
-        let queues = 0..self.queues.len();
         let mut sets = vec![BTreeSet::new(); self.own.len()];
         for queue in &self.queues {
             sets[queue.port].insert(queue.set);
@@ -91,10 +90,9 @@ impl Spread<'_> {
             let all: usize = self.own[port].iter().sum();
             self.limits[port] = all.div_ceil(cores.max(1));
         }
-        let mut has_moved = false;
         let mut changed = true;
         while replace(&mut changed, false) {
-            for queue in queues.clone() {
+            for queue in 0..self.queues.len() {
                 let Queue { port, set, .. } = self.queues[queue];
                 let Some(from) = self.queues[queue].core else {
                     continue;
@@ -115,29 +113,21 @@ impl Spread<'_> {
                     .min_by_key(|&(to, back)| (own[to], back.is_none(), to));
                 if let Some((to, back)) = best {
                     self.change_places(queue, to, back);
-                    (changed, has_moved) = (true, true);
+                    changed = true;
                 }
             }
         }
         for (limit, own) in self.limits.iter_mut().zip(&self.own) {
             *limit = own.iter().copied().max().unwrap_or(0).max(*limit);
         }
-        // The move may leave room on a core that is better placed.
-        for queue in queues.filter(|_| has_moved) {
-            let better = self.better_cores(queue, limit).next();
-            if let Some(to) = better {
-                self.move_to(queue, Some(to));
-            }
-        }
     }
 
     fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
         let Queue { set, core, .. } = self.queues[queue];
         let order = core.map_or(0, |core| self.order(core));
-        self.sets[set]
-            .cores
-            .iter()
-            .copied()
+        let cores = self.sets[set].cores.iter().copied();
+        cores
+            .filter(move |_| order > 0)
             .filter(move |&to| self.order(to) < order)
             .filter(move |&to| self.fits(queue, to, None, limit))
     }
@@ -267,7 +257,7 @@ impl Spread<'_> {
         false
     }
 
-    /// Moves first queues off cores that take several of them, and off that of CPU 0.
+    /// Moves first queues off cores that take several of them, and off that of CPU 0; then any queue to a better core.
     fn move_firsts(&mut self, limit: u64) {
         let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
         let own = self
@@ -310,15 +300,20 @@ impl Spread<'_> {
                 firsts[to] += 1;
             }
         }
+        // The moves may have left room on cores that are better placed.
         let most = firsts.iter().copied().max().unwrap_or(0);
-        for queue in own {
-            let to = self
-                .better_cores(queue, limit)
-                .find(|&to| firsts[to] < most);
-            if let (Some(from), Some(to)) = (self.queues[queue].core, to) {
-                self.move_to(queue, Some(to));
-                firsts[from] -= 1;
-                firsts[to] += 1;
+        let mut changed = true;
+        while replace(&mut changed, false) {
+            for queue in 0..self.queues.len() {
+                let Queue { core, is_first, .. } = self.queues[queue];
+                let is_good = |to: &usize| !is_first || firsts[*to] < most;
+                let to = self.better_cores(queue, limit).find(is_good);
+                if let (Some(from), Some(to)) = (core, to) {
+                    self.move_to(queue, Some(to));
+                    firsts[from] -= usize::from(is_first);
+                    firsts[to] += usize::from(is_first);
+                    changed = true;
+                }
             }
         }
     }

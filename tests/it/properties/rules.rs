@@ -13,6 +13,8 @@ pub struct Placed<'a> {
     plan: &'a Plan,
     /// By core: the interface (by number) and the CPU of each of its queues.
     queues: Vec<Vec<(usize, u32)>>,
+    /// By core: the interfaces whose first queue is there.
+    firsts: Vec<Vec<usize>>,
     /// By interface: the cores that have a candidate.
     candidates: Vec<Vec<usize>>,
     /// By core: 0 for the fastest kind.
@@ -28,9 +30,13 @@ impl<'a> Placed<'a> {
             .flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at)))
             .collect();
         let mut queues = vec![Vec::new(); cores.len()];
+        let mut firsts = vec![Vec::new(); cores.len()];
         for (at, interface) in plan.interfaces.iter().enumerate() {
-            for cpu in active(interface).into_values() {
+            for (number, cpu) in active(interface).into_values().enumerate() {
                 queues[core_of[&cpu]].push((at, cpu));
+                if number == 0 {
+                    firsts[core_of[&cpu]].push(at);
+                }
             }
         }
         let own = |interface: &PlannedInterface| {
@@ -54,13 +60,14 @@ impl<'a> Placed<'a> {
             host,
             plan,
             queues,
+            firsts,
             candidates: plan.interfaces.iter().map(own).collect(),
             speeds: cores.iter().map(speed).collect(),
         }
     }
 
     /// A core has its last queue from an interface whose candidates that are `better` than this core have as many
-    /// queues.
+    /// queues, or would make a measure worse: the interface's queues on a core, or first queues on one.
     fn best_was_taken(&self, better: impl Fn(usize, usize) -> bool) -> Result<(), TestCaseError> {
         for (core, queues) in self
             .queues
@@ -71,7 +78,7 @@ impl<'a> Placed<'a> {
             let full = |&(interface, _): &(usize, u32)| {
                 let others = self.candidates[interface]
                     .iter()
-                    .filter(|&&other| better(other, core));
+                    .filter(|&&other| better(other, core) && self.may_move(interface, core, other));
                 others
                     .into_iter()
                     .all(|&other| self.queues[other].len() >= queues.len())
@@ -84,6 +91,17 @@ impl<'a> Placed<'a> {
             );
         }
         Ok(())
+    }
+
+    fn may_move(&self, interface: usize, from: usize, to: usize) -> bool {
+        let own = |core: usize| {
+            let queues = self.queues[core].iter();
+            queues.filter(|(owner, _)| *owner == interface).count()
+        };
+        let most_own = (0..self.queues.len()).map(own).max();
+        let is_first = own(from) == 1 && self.firsts[from].contains(&interface);
+        let most_firsts = self.firsts.iter().map(Vec::len).max();
+        Some(own(to)) < most_own && (!is_first || Some(self.firsts[to].len()) < most_firsts)
     }
 
     /// Rules 3 and 4: a core has a second queue only when one of its interfaces had no free candidate core left, and
