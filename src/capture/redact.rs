@@ -380,7 +380,7 @@ fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a
         handlers.flat_map(move |handlers| handlers.split(", ").map(move |name| (driver, name)))
     });
     let listed = listed.values().flatten().map(|name| (None, &**name));
-    known.chain(listed).inserted()
+    known.chain(listed).collect()
 }
 
 fn below_cgroups(path: &str) -> Option<&str> {
