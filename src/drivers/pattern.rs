@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use self::Numbering::{
-    Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3, TxThenRx,
+    Lent, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3, TxThenRx,
 };
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
@@ -61,6 +61,8 @@ pub enum Numbering {
     Paired,
     /// Like `Rank`; also sends unless other vectors do (fbnic, which numbers vectors and calls receiving ones `TxRx`).
     PairedRank,
+    /// Serves the queues of another function, which may have an interface elsewhere.
+    Lent,
     /// No number: control, or data of an unknown queue.
     None,
 }
@@ -89,11 +91,12 @@ pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
 pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
 
 /// How a number becomes a queue; from `of gve` on, each belongs to one driver.
-const NUMBERINGS: [(&str, Numbering); 11] = [
+const NUMBERINGS: [(&str, Numbering); 12] = [
     ("by order", Rank),
     ("if alone", Plain),
     ("or rx", Paired),
     ("or rx by order", PairedRank),
+    ("of another function", Lent),
     ("of gve", TxThenRx),
     ("of qede", RxThenTx),
     ("of tg3", Tg3),

@@ -19,7 +19,7 @@ pub struct Others {
     pub cards: Vec<UnusedFunction>,
     /// The interface whose queues have the IRQs of a PCI function without an interface, by the function's address.
     pub seconds: BTreeMap<String, String>,
-    /// CPUs of IRQs of network cards that programs and guests drive.
+    /// CPUs of IRQs of network cards that programs and guests drive, and of sub-functions in containers.
     pub card_cpus: CpuSet,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::setting::affinity_file;
 use crate::machine::{Interface, Vector};
 use crate::read::device::irqs_of;
@@ -16,7 +16,7 @@ use crate::read::others::PCI;
 use crate::root::{Result, Root};
 
 /// Adds the counted CPUs to vectors whose affinity has several, and to interfaces the CPUs of IRQs that are not
-/// understood. Returns the CPUs of `cards`, the IRQs of functions without an interface.
+/// understood. Returns the CPUs of `cards`, the IRQs of functions without an interface here.
 pub(super) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -114,6 +114,6 @@ fn counted_cpus(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSe
         };
         let rows = counts.rows.into_iter();
         rows.map(|(irq, row)| (irq, cpus_of(row.counts)))
-            .collect::<BTreeMap<_, _>>()
+            .inserted::<BTreeMap<_, _>>()
     })
 }

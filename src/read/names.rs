@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::Inserted as _;
 use crate::drivers::Numbering::{
-    self, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3, TxThenRx,
+    self, Lent, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3,
+    TxThenRx,
 };
 use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::Role::{self, Combined, Control, Data, Rx, Tx};
@@ -73,7 +74,7 @@ pub(crate) fn place<'v>(
     let place = |NamedVector { irq, named, .. }: &NamedVector<'v>| {
         let peers = names.peers.get(&(named.role, named.numbering))?;
         let (rank, (number, _)) = (0..).zip(peers).find(|(_, peer)| peer.1 == *irq)?;
-        let is_counted = !matches!(named.numbering, Numbering::None | Shared | Plain);
+        let is_counted = !matches!(named.numbering, Numbering::None | Lent | Shared | Plain);
         let source = match number {
             None if is_counted => Order,
             _ => Name,
@@ -142,7 +143,7 @@ impl Names {
     ) -> Option<(Role, Option<u32>)> {
         let (role, is_received) = (named.role, (number as usize) < self.rx);
         Some(match named.numbering {
-            Numbering::None => (role, None),
+            Numbering::None | Lent => (role, None),
             Shared if peers.len() > 1 => (Data, None),
             Shared => (role, Some(0)),
             Plain if self.queues > self.plain => (Control, None),
@@ -196,7 +197,7 @@ impl Names {
             RxThenTx => source == Order || [self.rx, self.tx] != [peers.len(); 2],
             Plain | Realtek(_) => peers.len() == 1,
             Tg3 => peers.len() == 1 || self.tg3 == 1,
-            Numbering::None | Queue | Paired | Mlx4 => source == Order,
+            Numbering::None | Lent | Queue | Paired | Mlx4 => source == Order,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::mem::take;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::drivers::Numbering::{Mlx4, Plain, Realtek};
+use crate::drivers::Numbering::{Lent, Mlx4, Plain, Realtek};
 use crate::drivers::{
     ActionName, DriverPatterns, Fact, RTL8125B, RTL8125D, Taught, in_device_tree,
 };
@@ -46,6 +46,7 @@ pub(crate) fn read(
         let devices = driver_devices.entry(driver.clone()).or_default();
         devices.insert(device.address.clone());
     }
+    let mut others = cards.to_vec();
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
     for interface in interfaces {
         let has_engine = interface.has_fact(Fact::OneEngine);
@@ -67,11 +68,11 @@ pub(crate) fn read(
         // IRQs whose names do not tell are those of the function's own interface.
         ports.sort_by_key(|port| (port.interface.port, port.interface.device.is_parent));
         let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(device));
-        read_device(root, handlers, ports, has_rdma)?;
+        others.extend(read_device(root, handlers, ports, has_rdma)?);
     }
     let interfaces = devices.into_values().flatten();
     let interfaces = interfaces.map(|port| port.interface).collect();
-    delivery::read(root, handlers, interfaces, cards)
+    delivery::read(root, handlers, interfaces, &others)
 }
 
 /// Interfaces that may have queues on another function, too, like a card in two slots (Socket Direct): a function of
@@ -100,12 +101,13 @@ fn interfaces_over_functions(interfaces: &[Interface]) -> BTreeSet<String> {
     over.map(|interface| interface.name.clone()).collect()
 }
 
+/// Returns the IRQs of other functions.
 fn read_device(
     root: &Root,
     handlers: &Handlers<'_>,
     ports: &mut [Port],
     has_rdma: bool,
-) -> Result<()> {
+) -> Result<Vec<u32>> {
     let pools = Pools::read(root, ports, has_rdma)?;
     if let Some(found) = controller(handlers, ports[0].interface)? {
         for port in &mut *ports {
@@ -132,6 +134,9 @@ fn read_device(
             _ => {}
         }
     }
+    let lent = named.iter().flatten();
+    let lent = lent.filter(|vector| vector.named.numbering == Lent);
+    let lent = lent.map(|vector| vector.irq).collect_vec();
     let action = |irq: u32| {
         let actions = handlers.of(irq)?;
         Ok((!actions.is_empty()).then(|| actions.join(", ")))
@@ -185,7 +190,7 @@ fn read_device(
         });
         interface.vectors = vectors;
     }
-    Ok(())
+    Ok(lent)
 }
 
 /// By the revision of r8125's chip: 5 at most is RTL8125B, 0x0c RTL8125D; of others it is not known which vectors send.

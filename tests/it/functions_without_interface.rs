@@ -237,3 +237,22 @@ fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() 
         ]
     );
 }
+
+/// The container's interface has queues on CPU 1, whose core is not idle here.
+#[test]
+fn the_vectors_of_a_sub_function_in_a_container_keep_their_core_busy() {
+    let names = ["comp0", "comp1", "sf_comp0"];
+    let names = names.map(|name| format!("mlx5_{name}@pci:0000:82:00.0"));
+    let port = Port::new("eth0", 25_000, 2, 2);
+    let tree = Copy::build(&two_nodes([card(
+        "mlx5_core",
+        port,
+        30,
+        &names.each_ref().map(String::as_str),
+    )]));
+    tree.put("proc/irq/32/smp_affinity", "02");
+    tree.put("proc/irq/32/effective_affinity_list", "1");
+    let plan = tree.plan(&[]);
+    assert_eq!(planned(of(&plan, "eth0")), ["2", "3"]);
+    assert_eq!(of(&plan, "eth0").worker_cpus, "0".parse().unwrap());
+}

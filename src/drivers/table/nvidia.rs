@@ -15,6 +15,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "mlx5_combined{h}@pci:{pci} = combined",
             "mlx5_async{x}@pci:{pci} = control",
             "mlx5_{x}_eq@pci:{pci} = control",
+            "mlx5_sf_comp{h}@pci:{pci} = control of another function",
             "mlx5_sf_{x}@pci:{pci} = control",
         ],
         &[
@@ -23,6 +24,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "mlx5_async63@pci:0000:82:00.0 = control",
             "mlx5_pages_eq@pci:0000:82:00.0 = control",
             "mlx5_sf_comp8@pci:0000:82:00.0 = control",
+            "mlx5_sf_ctrl0@pci:0000:82:00.0 = control",
         ],
     )
     .page([
