@@ -74,6 +74,20 @@ impl Plan {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
         cpus.difference(&CpuSet::union_of(taken))
     }
+
+    /// A queue's IRQ that interfaces share has the affinity that is planned for one of them.
+    pub(crate) fn with_shared<'v>(&self, vector: &'v PlannedVector) -> Cow<'v, PlannedVector> {
+        if !vector.is_active() || vector.cpus.is_some() {
+            return Cow::Borrowed(vector);
+        }
+        let interfaces = self.interfaces.iter();
+        let mut all = interfaces.flat_map(|interface| &interface.vectors);
+        let owner = all.find(|other| other.irq == vector.irq && other.cpus.is_some());
+        Cow::Owned(PlannedVector {
+            cpus: owner.and_then(|owner| owner.cpus.clone()),
+            ..vector.clone()
+        })
+    }
 }
 
 fn has_none(queues: &QueueSet) -> bool {

@@ -203,7 +203,8 @@ fn report(
     let vectors = planned
         .vectors
         .iter()
-        .map(|vector| VectorStatus::new(machine, planned, vector, &found.fallbacks, watched))
+        .map(|vector| plan.with_shared(vector))
+        .map(|vector| VectorStatus::new(machine, planned, &vector, &found.fallbacks, watched))
         .collect_vec();
     let thread = |thread| ThreadStatus::new(machine, planned, thread, watched);
     let count =

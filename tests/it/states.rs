@@ -10,7 +10,8 @@ use snapbox::{assert_data_eq, str};
 use crate::screen::page::Screen;
 use crate::screen::status::StatusDetail;
 use crate::support::host::{add, combined, machine, mask, plan, plan_with, rps_of, set};
-use crate::support::run::{Copy, expect};
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::{Copy, document, expect};
 use crate::support::temporary;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
@@ -697,4 +698,23 @@ fn without_effective_affinities_the_counts_decide() {
         status(&isolated, None).state,
         Some(InterfaceState::Isolated)
     );
+}
+
+/// The kernel tells of two interfaces that they have the same vector, which is planned as the first one's.
+#[test]
+fn the_state_of_an_interface_counts_vectors_that_are_planned_as_another_s() {
+    let names = ["mlx5_comp0@pci:0000:82:00.0"];
+    let port = |name| Port::new(name, 25_000, 1, 1);
+    let both = card("mlx5_core", port("eth0"), 30, &names).port(port("eth1"));
+    let tree = Copy::build(&two_nodes([both]));
+    tree.put("proc/irq/30/smp_affinity", "10");
+    tree.put("proc/irq/30/effective_affinity_list", "4");
+    let answer = r#"{"queues":[{"direction":"rx","id":0,"napi":8193},{"direction":"tx","id":0,"napi":8193}],"napis":[{"id":8193,"irq":30}]}"#;
+    for name in ["eth0", "eth1"] {
+        tree.put(&format!("nicpin/netlink/{name}"), answer);
+    }
+    let shown = document(&tree, &["status"]);
+    let interfaces = shown["interfaces"].as_array().unwrap().iter();
+    let states = interfaces.map(|interface| &interface["state"]);
+    assert_eq!(states.collect_vec(), ["remote"; 2]);
 }
