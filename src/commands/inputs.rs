@@ -13,7 +13,7 @@ use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
 use crate::screen::{Given, count_if_any, with_prefix};
 use crate::watch::state;
-use nicpin::apply::{Record, irqbalance};
+use nicpin::apply::{Record, Trial, irqbalance};
 use nicpin::machine::selection::without_device;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
@@ -243,13 +243,19 @@ pub fn read_and_compare(
             .as_ref()
             .is_some_and(|watcher| watcher.avoids_exclusive),
     );
-    let (machine, plan) = read_and_plan(
+    let (machine, mut plan) = read_and_plan(
         Purpose::Compare,
         cli,
         root,
         &compared,
         ReadOptions::default(),
     )?;
+    // Apply and confirm report a file that cannot be read.
+    let trial = Trial::load(root).ok().flatten();
+    let trial = trial.filter(|trial| !trial.over && !trial.found_all_as_planned(root));
+    plan.notes.extend(trial.map(|trial| Note::TrialWaits {
+        seconds: trial.seconds,
+    }));
     let mut given = cli.given.clone();
     let leaves_out = plan
         .interfaces

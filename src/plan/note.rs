@@ -320,6 +320,10 @@ pub enum Note {
 
     // Reports.
     #[error(
+        "an apply --try of {seconds} s waits to be confirmed; if nothing comes, the settings before it are restored"
+    )]
+    TrialWaits { seconds: u64 },
+    #[error(
         "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are processed on the program's CPU, not on the IRQ's"
     )]
     SocketsPoll,

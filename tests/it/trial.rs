@@ -13,7 +13,7 @@ use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, document, expect};
+use crate::support::run::{Copy, codes, document, expect, note};
 use crate::support::trial::{ended, kill_watcher, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
 use crate::support::wait_until;
@@ -63,7 +63,10 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     let before = machine.texts();
     has_nothing_to_confirm(&machine);
     let run = machine.nicpin(&["apply", "--try", "3600"]);
+    let waits = document(&machine, &["status"]);
+    assert_eq!(note(&waits, "trial-waits")["fix"], "nicpin confirm");
     let confirmed = machine.nicpin(&["confirm"]);
+    assert!(!codes(&document(&machine, &["status"])).contains(&"trial-waits"));
     assert_eq!((run.code, confirmed.code), (0, 0), "{confirmed:?}");
     expect("trial.apply.txt", run.stdout + &confirmed.stdout);
     watched_to_the_end(&machine);

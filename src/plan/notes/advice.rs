@@ -88,6 +88,7 @@ impl Note {
 
     pub fn shell(&self) -> Option<String> {
         Some(match self {
+            Self::TrialWaits { .. } => "nicpin confirm".into(),
             // The channels' interrupts do not matter while packets arrive on the virtual function.
             Self::VmbusChannels { interfaces, .. } if !interfaces.is_empty() => return None,
             Self::VmbusChannels { device, .. } => {
