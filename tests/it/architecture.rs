@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -388,7 +389,7 @@ fn read(directory: &Path, module: &str, files: &mut Files) {
     }
 }
 
-fn of_this_crate() -> Files {
+static OF_THIS_CRATE: LazyLock<Files> = LazyLock::new(|| {
     let mut files = Files::new();
     read(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
@@ -396,24 +397,23 @@ fn of_this_crate() -> Files {
         &mut files,
     );
     files
-}
+});
 
 #[test]
 fn rooms_use_those_below_them_and_files_use_no_circle() {
-    let files = of_this_crate();
+    let files = &*OF_THIS_CRATE;
     let missing: Vec<&str> = ROOMS
         .iter()
         .map(|(room, _)| *room)
         .filter(|room| !files.contains_key(*room))
         .collect();
     assert!(missing.is_empty(), "no such room: {missing:?}");
-    let faults = faults(&files);
+    let faults = faults(files);
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
 #[test]
 fn a_planted_use_is_found() {
-    let files = of_this_crate();
     for (file, planted, expected) in [
         (
             "plan::place",
@@ -458,7 +458,7 @@ fn a_planted_use_is_found() {
         ),
         ("plan::place", "// use crate::root::Root;", ""),
     ] {
-        let mut files = files.clone();
+        let mut files = OF_THIS_CRATE.clone();
         files
             .entry(file.to_owned())
             .or_default()

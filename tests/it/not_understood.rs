@@ -157,8 +157,8 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
     found
 }
 
-/// Gives these IRQs a name that no row knows.
-fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
+/// Gives these IRQs a name that no row knows. Returns the files that have them.
+fn rename(tree: &Path, irqs: &BTreeSet<u32>) -> Vec<String> {
     let renamed = |line: &str| {
         let irq = line.split(':').next().unwrap().trim().parse();
         if !irq.is_ok_and(|irq| irqs.contains(&irq)) {
@@ -170,16 +170,21 @@ fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
     let text = read(tree, "proc/interrupts");
     let lines: Vec<String> = text.lines().map(renamed).collect();
     std::fs::write(tree.join("proc/interrupts"), lines.join("\n") + "\n").unwrap();
-    for irq in irqs {
-        let actions = tree.join(format!("sys/kernel/irq/{irq}/actions"));
-        if actions.exists() {
-            std::fs::write(actions, format!("{UNKNOWN}\n")).unwrap();
-        }
+    let actions = irqs
+        .iter()
+        .map(|irq| format!("sys/kernel/irq/{irq}/actions"));
+    let mut files: Vec<String> = actions.filter(|file| tree.join(file).exists()).collect();
+    for file in &files {
+        std::fs::write(tree.join(file), format!("{UNKNOWN}\n")).unwrap();
     }
+    files.push("proc/interrupts".to_owned());
+    files
 }
 
 /// Takes away the names of each card of a machine in turn, then its netlink answers; what got better.
 fn tried(name: &str, tree: &Path) -> (usize, Vec<String>) {
+    let copy = temporary();
+    copy_tree(tree, copy.path());
     let before = Said::of(tree);
     let (mut cases, mut found) = (0, Vec::new());
     let devices = before.machine.interfaces.iter().map(|one| &one.device);
@@ -191,11 +196,12 @@ fn tried(name: &str, tree: &Path) -> (usize, Vec<String>) {
         let mut irqs: BTreeSet<u32> = vectors.map(|of| of.irq).collect();
         irqs.extend(&device.irqs);
         let names: Vec<&str> = interfaces.clone().map(|one| &*one.name).collect();
-        let mut compare = |what: &str, change: &dyn Fn(&Path)| {
-            let dir = temporary();
-            copy_tree(tree, dir.path());
-            change(dir.path());
-            let better = better(&before, &Said::of(dir.path()), &irqs, &names);
+        let mut compare = |what: &str, change: &dyn Fn(&Path) -> Vec<String>| {
+            let files = change(copy.path());
+            let better = better(&before, &Said::of(copy.path()), &irqs, &names);
+            for file in files {
+                std::fs::copy(tree.join(&file), copy.path().join(&file)).unwrap();
+            }
             found.extend(
                 better
                     .iter()
@@ -215,6 +221,7 @@ fn tried(name: &str, tree: &Path) -> (usize, Vec<String>) {
                 for file in &answers {
                     std::fs::remove_file(tree.join(file)).unwrap();
                 }
+                answers.clone()
             });
         }
     }
