@@ -320,7 +320,7 @@ pub enum Note {
 
     // Reports.
     #[error(
-        "an apply --try of {seconds} s waits to be confirmed; if nothing comes, the settings before it are restored"
+        "an apply --try of {seconds} s waits to be confirmed; otherwise the settings before it are restored"
     )]
     TrialWaits { seconds: u64 },
     #[error(
