@@ -38,18 +38,8 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
         rdma: best.score.rdma.as_ref().map_or(0, |rdma| rdma.max_per_core),
     });
     let kept = chain([all], fewer).map(keeping);
-    let measures = || {
-        let others = [
-            Measure::Remote,
-            Measure::Isolated,
-            Measure::RemoteRdma,
-            Measure::BusiestRdma,
-        ];
-        chain(Measure::OBJECTIVE, others)
-    };
     let is_at_most = |score: &Score, best: &Score| {
-        let mut measures = measures();
-        measures.all(|measure| score.of(measure) <= best.of(measure))
+        Measure::compared().all(|measure| score.of(measure) <= best.of(measure))
     };
     // An interface may lose what another gains, and steering depends on where the IRQs are.
     let standings = |plan: &Plan| standings(machine, &plan.interfaces, &|_, _, _| true);

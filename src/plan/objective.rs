@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use itertools::Itertools as _;
+use itertools::{Itertools as _, chain};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::{Interface, Machine};
@@ -58,6 +58,12 @@ impl Measure {
         UnevenThreads,
         FarSenders,
     ];
+
+    /// The measures of which none may get worse in a plan that is as good: those of the objective, and others that are
+    /// only shown.
+    pub(crate) fn compared() -> impl Iterator<Item = Self> {
+        chain(Self::OBJECTIVE, [Remote, Isolated, RemoteRdma, BusiestRdma])
+    }
 
     pub fn name(self) -> &'static str {
         match self {

@@ -10,9 +10,13 @@ use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::{Driver, Fact};
 use crate::machine::setting::{Place, affinity_file, place};
 use crate::machine::{Machine, Role};
+use crate::plan::Measure::{
+    self, BusiestLoad, BusiestQueues, BusiestShare, FarSenders, FirstQueues, Isolated, OtherRps,
+    Outside, Pairs, Remote, RemoteRdma, Requested, SharedSenders, UnevenCores, UnevenThreads,
+};
 use crate::plan::{
-    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, SettingKind, Standing, Write,
-    cores_serving, standings,
+    DecidedBy, Note, Plan, PlannedInterface, Score, SettingKind, Standing, Write, cores_serving,
+    standings,
 };
 
 /// Why a setting differs.
@@ -208,8 +212,9 @@ impl MeasureChange {
 
     /// `interfaces`: the changes of the machine's interfaces.
     pub fn of_machine(now: &Score, planned: &Score, interfaces: &[&Self]) -> Vec<Self> {
+        let others = Measure::compared().filter(|measure| !PLAIN.contains(measure));
         let of_score =
-            chain(PLAIN, OTHERS).map(|measure| (measure, now.of(measure), planned.of(measure)));
+            chain(PLAIN, others).map(|measure| (measure, now.of(measure), planned.of(measure)));
         let of_steering = OF_STEERING.into_iter().map(|measure| {
             let changes = interfaces.iter().filter(|change| change.measure == measure);
             let now = changes.clone().map(|change| change.now).sum();
@@ -236,14 +241,12 @@ impl MeasureChange {
         // If no IRQ's CPU is known now, nothing can be said of cores.
         let are_cores_known = all
             .iter()
-            .all(|change| change.measure != Measure::BusiestQueues || change.now > 0);
+            .all(|change| change.measure != BusiestQueues || change.now > 0);
         let is_told = |change: &&Self| match change.measure {
             // An IRQ on another node is outside its candidate CPUs, too.
-            Measure::Outside if gets_better(Measure::Remote) || gets_better(Measure::Isolated) => {
-                !change.is_better()
-            }
-            Measure::RemoteRdma => !change.is_better(),
-            Measure::BusiestLoad if has(Measure::BusiestShare) => false,
+            Outside if gets_better(Remote) || gets_better(Isolated) => !change.is_better(),
+            RemoteRdma => !change.is_better(),
+            BusiestLoad if has(BusiestShare) => false,
             measure => are_cores_known || !OF_CORES.contains(&measure),
         };
         let (better, worse): (Vec<&Self>, Vec<&Self>) = all
@@ -265,32 +268,23 @@ impl MeasureChange {
 
 /// Measures that need no knowledge of the objective.
 const PLAIN: [Measure; 6] = [
-    Measure::Remote,
-    Measure::Isolated,
-    Measure::Outside,
-    Measure::BusiestQueues,
-    Measure::BusiestShare,
-    Measure::FarSenders,
-];
-const OTHERS: [Measure; 7] = [
-    Measure::BusiestLoad,
-    Measure::Pairs,
-    Measure::UnevenCores,
-    Measure::FirstQueues,
-    Measure::UnevenThreads,
-    Measure::RemoteRdma,
-    Measure::BusiestRdma,
+    Remote,
+    Isolated,
+    Outside,
+    BusiestQueues,
+    BusiestShare,
+    FarSenders,
 ];
 /// Each interface has these measures; no score has.
-const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
+const OF_STEERING: [Measure; 2] = [SharedSenders, OtherRps];
 const OF_CORES: [Measure; 7] = [
-    Measure::BusiestQueues,
-    Measure::BusiestLoad,
-    Measure::BusiestShare,
-    Measure::Pairs,
-    Measure::UnevenCores,
-    Measure::FirstQueues,
-    Measure::UnevenThreads,
+    BusiestQueues,
+    BusiestLoad,
+    BusiestShare,
+    Pairs,
+    UnevenCores,
+    FirstQueues,
+    UnevenThreads,
 ];
 const MOST_TOLD: usize = 3;
 
@@ -383,10 +377,11 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
 }
 
 fn measures(standing: &Standing) -> impl Iterator<Item = (Measure, u64)> {
-    let only_shown = [Measure::Isolated, Measure::RemoteRdma, Measure::BusiestRdma];
-    chain(Measure::OBJECTIVE, only_shown)
+    // An IRQ on another node is outside its candidate CPUs, too.
+    Measure::compared()
+        .filter(|measure| *measure != Remote)
         .map(|measure| (measure, standing.score.of(measure)))
-        .chain([(Measure::SharedSenders, standing.shared_senders as u64)])
+        .chain([(SharedSenders, standing.shared_senders as u64)])
 }
 
 /// Counts the receive queues whose RPS is not as good as planned, and the requested settings.
@@ -420,8 +415,5 @@ fn settings_without_measure<'a>(
             _ => others += 1,
         }
     }
-    [
-        (Measure::OtherRps, rps.saturating_sub(as_good)),
-        (Measure::Requested, others),
-    ]
+    [(OtherRps, rps.saturating_sub(as_good)), (Requested, others)]
 }
