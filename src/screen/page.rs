@@ -218,8 +218,8 @@ impl Page {
                     let begin = label.trim_start();
                     out.gap = length(label) - length(begin);
                     let blanks = length(begin) - length(begin.trim_end());
-                    let cells = [begin.trim_end(), text].map(Cell::from);
-                    out.row(&cells, |_, _| (0, blanks));
+                    let [begin, text] = [begin.trim_end(), text].map(Cell::from);
+                    out.row(&[(0, &begin, blanks), (0, &text, 0)]);
                 }
                 Block::Table(indent, right, rows) => out.table(*indent, right, rows),
             }

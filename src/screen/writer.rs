@@ -1,6 +1,5 @@
 //! Lays out the lines of a screen.
 
-use std::iter::once;
 use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
@@ -11,6 +10,8 @@ use crate::screen::cells::{Cell, Screen, Tone};
 use crate::screen::{printable, text_if};
 
 const WIDEST: usize = 48;
+/// Blanks between columns.
+const GAP: usize = 2;
 /// Characters beside the beginning of a line; with fewer, the rest continues below.
 const LEAST_ROOM: usize = 24;
 /// Indent of the continuation of a line of several cells.
@@ -38,58 +39,46 @@ impl Writer {
                 .unwrap_or(0)
         };
         let widths = (0..columns).map(width).collect_vec();
-        let blanks = |column: usize, cell: &Cell| {
-            let blanks = widths[column].saturating_sub(length(&cell.text));
-            if right.contains(&column) {
-                (blanks, 2)
-            } else {
-                (0, blanks + 2)
+        let Some(first) = widths.first() else { return };
+        // Columns of figures that do not fit follow below, again after the first.
+        let (mut parts, mut taken) = (vec![vec![0]], indent + first);
+        for (column, width) in widths.iter().enumerate().skip(1) {
+            taken += width + GAP;
+            if are_figures && taken > self.screen.width && parts[parts.len() - 1].len() > 1 {
+                taken = indent + first + width + GAP;
+                parts.push(vec![0]);
             }
-        };
-        if !are_figures {
-            for row in rows {
-                self.gap = indent;
-                self.row(row, blanks);
-            }
-            return;
+            let last = parts.len() - 1;
+            parts[last].push(column);
         }
-        let room = self.screen.width.saturating_sub(indent + widths[0]);
-        let mut begin = 1;
-        while begin < columns {
-            if begin > 1 {
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
                 self.end(0);
             }
-            let mut taken = 0;
-            let end = begin
-                + (begin..columns)
-                    .take_while(|column| {
-                        taken += widths[*column] + 2;
-                        taken <= room || *column == begin
-                    })
-                    .count();
             for row in rows {
                 self.gap = indent;
-                for column in once(0).chain(begin..end) {
-                    let (before, after) = blanks(column, &row[column]);
-                    self.gap += before;
-                    self.put(&row[column].text, row[column].tone);
-                    self.gap += after;
-                }
-                self.end(0);
+                let cells = part.iter().filter_map(|&column| {
+                    let cell = row.get(column)?;
+                    let blanks = widths[column].saturating_sub(length(&cell.text));
+                    Some(if right.contains(&column) {
+                        (blanks, cell, GAP)
+                    } else {
+                        (0, cell, blanks + GAP)
+                    })
+                });
+                self.row(&cells.collect_vec());
             }
-            begin = end;
         }
     }
 
-    /// Cells that do not fit continue below, the last one below itself. `blanks`: their number before and after a cell.
-    pub(super) fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
-        let Some((last, cells)) = cells.split_last() else {
+    /// Each cell has blanks before and after it. Cells that do not fit continue below, the last one below itself.
+    pub(super) fn row(&mut self, cells: &[(usize, &Cell, usize)]) {
+        let Some(((before, last, _), cells)) = cells.split_last() else {
             return self.end(0);
         };
         let width = self.screen.width;
         let indent = self.gap + CONTINUED;
-        for (column, cell) in cells.iter().enumerate() {
-            let (before, after) = blanks(column, cell);
+        for (before, cell, after) in cells {
             let length = length(&cell.text);
             if self.at + self.gap + before + length <= width {
                 self.gap += before;
@@ -99,6 +88,7 @@ impl Writer {
             self.words(cell, indent);
             self.gap += after;
         }
+        self.gap += before;
         let at = self.at + self.gap;
         let longest = last.text.split([' ', ',']).map(length).max().unwrap_or(0);
         let needed = length(&last.text).min(longest.max(LEAST_ROOM));
