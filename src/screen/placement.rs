@@ -66,8 +66,8 @@ struct Item<'a> {
     idle: bool,
     why: &'a str,
     reason: &'a str,
-    vector: Option<&'a PlannedVector>,
-    source: &'static str,
+    /// What told the queue, and the state in which the CPU was chosen.
+    more: String,
 }
 
 impl<'a> Item<'a> {
@@ -77,7 +77,14 @@ impl<'a> Item<'a> {
             Name => "by its name",
             Order => "by the order of IRQs",
         };
-        let why = &*vector.why;
+        let row = with_prefix(", as ", vector.row.as_ref());
+        let placed = vector.placement.as_ref().map(|placement| {
+            let on_l3 = format!(" had {}", placement.queues_on_l3);
+            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
+            let on_core = count(placement.queues_on_core, "queue");
+            format!("; core {} had {on_core}{on_l3}", placement.core)
+        });
+        let placed = text_or(placed, "");
         Self {
             label: role_word(vector.role),
             number: vector.queue,
@@ -87,10 +94,9 @@ impl<'a> Item<'a> {
             planned: vector.cpus.as_ref(),
             core: vector.placement.as_ref().map(|placement| &placement.core),
             idle: vector.idle,
-            why,
+            why: &vector.why,
             reason: vector.why.decided(),
-            vector: Some(vector),
-            source,
+            more: format!("{} {source}{row}{placed}", vector.action),
         }
     }
 
@@ -113,24 +119,9 @@ impl<'a> Item<'a> {
             planned: thread.cpus.as_ref(),
             why: &thread.why,
             reason: &thread.why,
-            source,
+            more: source.to_owned(),
             ..Self::default()
         }
-    }
-
-    fn more(&self) -> String {
-        let source = self.source.to_owned();
-        let Some(vector) = self.vector else {
-            return source;
-        };
-        let row = with_prefix(", as ", vector.row.as_ref());
-        let placed = vector.placement.as_ref().map(|placement| {
-            let on_l3 = format!(" had {}", placement.queues_on_l3);
-            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
-            let on_core = count(placement.queues_on_core, "queue");
-            format!("; core {} had {on_core}{on_l3}", placement.core)
-        });
-        format!("{} {source}{row}{}", vector.action, text_or(placed, ""))
     }
 
     /// Whether the item is the next queue, for the same reason, on a core that the run does not have.
@@ -175,16 +166,12 @@ impl Rows<'_> {
                 let s = text_if(label == "queue" && numbers.len() > 1, "s");
                 let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
                 let first = run[0];
-                let facts = match self.detail {
-                    Reasons => first.more(),
-                    _ => String::new(),
-                };
                 let (reason, more) = match self.detail {
                     // The word "unchanged" is reason enough.
                     Runs if label == "control" && first.planned.is_none() => ("", ""),
                     Runs => (first.reason, &*pass),
                     Queues => (first.why, ""),
-                    Reasons => (first.why, &*facts),
+                    Reasons => (first.why, &*first.more),
                 };
                 let is_new = self.detail == Reasons || self.reason != reason;
                 let why = join_nonempty(", ", [text_if(is_new, reason), more]);
