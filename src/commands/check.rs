@@ -95,8 +95,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
 
 fn plugin(cli: &General, args: &CheckArgs, checked: Result<Check>) -> Exit {
     let thresholds = Thresholds {
-        warning: args.warning,
-        critical: args.critical,
+        local: [args.warning, args.critical],
         not_judged: [args.warning_not_judged, args.critical_not_judged],
     };
     let checked = checked.map_err(|error| format!("{error:#}"));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use itertools::chain;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::Machine;
@@ -258,52 +259,50 @@ impl fmt::Display for Range {
     }
 }
 
+/// The warning and the critical range for a figure.
+pub type Ranges = [Option<Range>; 2];
+
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
-    /// A range for the percentage of an interface's queue vectors that are local.
-    pub warning: Option<Range>,
-    pub critical: Option<Range>,
-    /// Warning and critical range for the number of interfaces that are up and cannot be judged.
-    pub not_judged: [Option<Range>; 2],
+    /// For the percentage of an interface's queue vectors that are local.
+    pub local: Ranges,
+    /// For the number of interfaces that are up and cannot be judged.
+    pub not_judged: Ranges,
 }
 
 impl Thresholds {
-    pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
-        status([self.warning, self.critical], share)
-    }
-
     pub fn judge(&self, check: &Check) -> PluginStatus {
         let least = match check.verdict {
             Same => PluginStatus::Ok,
             Differs => Warning,
             CouldNotBeDetermined => PluginStatus::Unknown,
         };
-        let each = check.interfaces.iter().map(|interface| {
-            let by_state = match interface.state {
+        let by_state = check
+            .interfaces
+            .iter()
+            .map(|interface| match interface.state {
                 InterfaceState::Unknown => PluginStatus::Unknown,
                 state if state.is_alarming() => Critical,
                 state if state.differs() => Warning,
                 _ => PluginStatus::Ok,
-            };
-            by_state.max(self.judge_share(interface.local_percent()))
-        });
+            });
+        let by_share = check.interfaces.iter();
+        let by_share =
+            by_share.filter_map(|interface| alert(self.local, interface.local_percent()));
+        let not_judged = alert(self.not_judged, Some(check.not_judged.len() as f64));
+        let alerts = by_share.chain(not_judged).map(|(status, _)| status);
         let strict = check.differs_strictly.then_some(Warning);
-        let not_judged = status(self.not_judged, Some(check.not_judged.len() as f64));
-        each.chain(strict)
-            .chain([not_judged])
-            .fold(least, PluginStatus::max)
+        chain!(by_state, alerts, strict).fold(least, PluginStatus::max)
     }
 }
 
-fn status([warning, critical]: [Option<Range>; 2], figure: Option<f64>) -> PluginStatus {
-    let alerts = |range: Option<Range>| range.zip(figure).is_some_and(|(r, f)| r.alerts(f));
-    if alerts(critical) {
-        Critical
-    } else if alerts(warning) {
-        Warning
-    } else {
-        PluginStatus::Ok
-    }
+/// The worse of the alerts for a figure, with its range.
+pub fn alert([warning, critical]: Ranges, figure: Option<f64>) -> Option<(PluginStatus, Range)> {
+    let figure = figure?;
+    [(Critical, critical), (Warning, warning)]
+        .into_iter()
+        .filter_map(|(status, range)| Some((status, range?)))
+        .find(|(_, range)| range.alerts(figure))
 }
 
 #[cfg(test)]

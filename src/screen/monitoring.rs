@@ -12,8 +12,7 @@ use crate::screen::{
 };
 use nicpin::machine::setting::{SettingKind, SettingName};
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
-use nicpin::report::check::PluginStatus::{Critical, Warning};
-use nicpin::report::check::{Check, PluginStatus, Thresholds};
+use nicpin::report::check::{Check, PluginStatus, Ranges, Thresholds, alert};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::run::Watcher;
@@ -189,14 +188,9 @@ pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
 fn text(check: &Check, thresholds: Thresholds) -> String {
     let wrong = check.interfaces.iter().filter_map(|interface| {
         let share = interface.local_percent();
-        let range = match thresholds.judge_share(share) {
-            Warning => thresholds.warning,
-            Critical => thresholds.critical,
-            _ => None,
-        };
         let outside = share
-            .zip(range)
-            .map(|(share, range)| format!(", {} % local (range {range})", round_share(share)));
+            .zip(alert(thresholds.local, share))
+            .map(|(share, (_, range))| format!(", {} % local (range {range})", round_share(share)));
         let is_alarming = interface.state.is_alarming() && interface.state != State::Unknown;
         let is_wrong = is_alarming || outside.is_some();
         is_wrong.then(|| {
@@ -248,10 +242,8 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
 
 /// Prints `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
 fn performance_data(check: &Check, thresholds: Thresholds) -> String {
-    let (warning, critical) = (
-        with_prefix("", thresholds.warning),
-        with_prefix("", thresholds.critical),
-    );
+    let texts = |ranges: Ranges| ranges.map(|range| with_prefix("", range));
+    let [warning, critical] = texts(thresholds.local);
     let mut data = String::new();
     // The order does not depend on the states.
     for interface in check
@@ -266,7 +258,7 @@ fn performance_data(check: &Check, thresholds: Thresholds) -> String {
         }
     }
     let (differ, all) = (check.differ(), check.same + check.differ());
-    let [warning, critical] = thresholds.not_judged.map(|range| with_prefix("", range));
+    let [warning, critical] = texts(thresholds.not_judged);
     let (not_judged, interfaces) = (check.not_judged.len(), check.interfaces.len());
     format!(
         "{data}settings_differ={differ};;;0;{all} not_judged={not_judged};{warning};{critical};0;{interfaces}"
