@@ -1,6 +1,6 @@
 //! Rates of interrupts, traffic and CPU time from counters. The JSON form is `nicpin.measure/1`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use itertools::Itertools as _;
@@ -218,12 +218,13 @@ fn share(part: u64, all: u64) -> Option<f64> {
 
 /// The interrupts on local CPUs, and all interrupts, of vectors with a known node.
 fn local_interrupts<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
-    vectors
-        .filter_map(|vector| Some((vector.here?, vector.interrupts)))
-        .fold((0_u64, 0_u64), |(local, all), (here, count)| {
-            (local.saturating_add(here), all.saturating_add(count))
-        })
+    let known = vectors.filter_map(|vector| Some((vector.here?, vector.interrupts)));
+    let (local, all): (Vec<u64>, Vec<u64>) = known.unzip();
+    (total(local), total(all))
 }
+
+/// The queues whose packets were counted when a vector fired, and when no other did, by its IRQ.
+type MovedQueues = HashMap<u32, Vec<(Direction, u32)>>;
 
 struct Rates<'a> {
     topology: &'a Topology,
@@ -289,15 +290,15 @@ impl Rates<'_> {
             rx_dropped: traffic.rx_dropped,
             tx_dropped: traffic.tx_dropped,
         });
+        let moved = self.queues_moved_with(subject);
         let vectors = subject
             .vectors
             .iter()
-            .filter_map(|vector| self.vector(subject, vector))
+            .filter_map(|vector| self.vector(vector, moved.get(&vector.irq)))
             .collect_vec();
         let (local, known) = local_interrupts(vectors.iter());
-        let learned = self.learn(subject);
         InterfaceRates {
-            learned,
+            learned: learn(subject, &moved),
             subject: subject.clone(),
             traffic,
             interrupts_per_second: self
@@ -307,12 +308,9 @@ impl Rates<'_> {
         }
     }
 
-    /// Queues that came with one data vector only: it fired in nearly each step in which their packets were counted,
-    /// and each other vector in half of these at most.
-    fn queues_moved_with<'s>(
-        &'s self,
-        subject: &'s MeasuredInterface,
-    ) -> impl Iterator<Item = (u32, Direction, u32)> + 's {
+    /// By IRQ, the queues that came with one data vector only: it fired in nearly each step in which their packets were
+    /// counted, and each other vector in half of these at most.
+    fn queues_moved_with(&self, subject: &MeasuredInterface) -> MovedQueues {
         self.delta
             .queues
             .iter()
@@ -331,43 +329,17 @@ impl Rates<'_> {
                     .ok()?;
                 let is_plain =
                     together.steps >= LEAST_STEPS && fired(only) * 5 >= together.steps * 4;
-                is_plain.then_some((only.irq, *direction, *queue))
+                is_plain.then_some((only.irq, (*direction, *queue)))
             })
-    }
-
-    fn learn(&self, subject: &MeasuredInterface) -> Option<Taught> {
-        let moved = self.queues_moved_with(subject).collect_vec();
-        let seen = subject
-            .vectors
-            .iter()
-            .filter(|vector| vector.role == Role::Data)
-            .map(|vector| {
-                let only = |way: Direction| {
-                    let mut queues = moved
-                        .iter()
-                        .filter(|(irq, to, _)| (*irq, *to) == (vector.irq, way));
-                    queues
-                        .next()
-                        .map(|(.., queue)| *queue)
-                        .filter(|_| queues.next().is_none())
-                };
-                Seen {
-                    irq: vector.irq,
-                    action: &vector.action,
-                    rx: only(Direction::Rx),
-                    tx: only(Direction::Tx),
-                }
-            });
-        let name = subject.driver.clone()?;
-        let irqs = learn::rows(&name, &subject.name, &subject.device, &seen.collect_vec())
-            .iter()
-            .filter_map(|row| Pattern::taught(row).ok())
-            .collect_vec();
-        (!irqs.is_empty()).then_some(Taught { name, irqs })
+            .into_group_map()
     }
 
     /// `None` if the vector was not counted all the time.
-    fn vector(&self, subject: &MeasuredInterface, vector: &MeasuredVector) -> Option<VectorRates> {
+    fn vector(
+        &self,
+        vector: &MeasuredVector,
+        moved: Option<&Vec<(Direction, u32)>>,
+    ) -> Option<VectorRates> {
         let on = self.delta.interrupts.get(&vector.irq)?;
         let interrupts = total(on.values().copied());
         let here = vector.node.map(|node| {
@@ -391,10 +363,8 @@ impl Rates<'_> {
             per_second: self.per_second(interrupts),
             local: here.and_then(|here| share(here, interrupts)),
             cpus: cpus.collect(),
-            moved_with: self
-                .queues_moved_with(subject)
-                .filter(|(irq, ..)| *irq == vector.irq)
-                .map(|(_, direction, queue)| format!("{} {queue}", direction.name()))
+            moved_with: (moved.into_iter().flatten())
+                .map(|(direction, queue)| format!("{} {queue}", direction.name()))
                 .collect(),
         })
     }
@@ -429,6 +399,32 @@ impl Rates<'_> {
                 .per_second(loopback.map_or(0, |traffic| traffic.rx_packets)),
         }
     }
+}
+
+fn learn(subject: &MeasuredInterface, moved: &MovedQueues) -> Option<Taught> {
+    let data = subject
+        .vectors
+        .iter()
+        .filter(|vector| vector.role == Role::Data);
+    let seen = data.map(|vector| {
+        let only = |way: Direction| {
+            let queues = moved.get(&vector.irq).into_iter().flatten();
+            let (_, queue) = queues.filter(|(to, _)| *to == way).exactly_one().ok()?;
+            Some(*queue)
+        };
+        Seen {
+            irq: vector.irq,
+            action: &vector.action,
+            rx: only(Direction::Rx),
+            tx: only(Direction::Tx),
+        }
+    });
+    let name = subject.driver.clone()?;
+    let irqs = learn::rows(&name, &subject.name, &subject.device, &seen.collect_vec())
+        .iter()
+        .filter_map(|row| Pattern::taught(row).ok())
+        .collect_vec();
+    (!irqs.is_empty()).then_some(Taught { name, irqs })
 }
 
 fn notes(delta: &Delta) -> Vec<Note> {

@@ -87,14 +87,7 @@ pub fn measure(measure: &Measurement, all: bool) -> Page {
         }),
     );
     for (interface, row) in learned {
-        page.line("");
-        page.text(format!(
-            "{}: the queues of its IRQs, by packets that were counted when they fired. In the policy, /etc/nicpin.toml:",
-            interface.subject.name
-        ));
-        for line in policy(row) {
-            page.line(format!("  {line}"));
-        }
+        self::learned(&mut page, &interface.subject.name, row);
     }
     if let Some(connections) = measure
         .connections
@@ -114,20 +107,19 @@ pub fn measure(measure: &Measurement, all: bool) -> Page {
     page
 }
 
-fn policy(row: &Taught) -> Vec<String> {
-    let irqs = row
-        .irqs
-        .iter()
-        .map(|pattern| format!("  {:?},", pattern.row()));
-    let head = [
-        "[[driver]]".to_owned(),
-        format!("name = {:?}", row.name),
-        "irqs = [".to_owned(),
-    ];
-    head.into_iter()
-        .chain(irqs)
-        .chain(["]".to_owned()])
-        .collect()
+fn learned(page: &mut Page, interface: &str, row: &Taught) {
+    page.line("");
+    page.text(format!(
+        "{interface}: the queues of its IRQs, by packets that were counted when they fired. In the policy, \
+         /etc/nicpin.toml:"
+    ));
+    page.line("  [[driver]]");
+    page.line(format!("  name = {:?}", row.name));
+    page.line("  irqs = [");
+    for pattern in &row.irqs {
+        page.line(format!("    {:?},", pattern.row()));
+    }
+    page.line("  ]");
 }
 
 fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
