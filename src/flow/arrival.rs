@@ -299,9 +299,12 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
         4 => return unknown("the hash function CRC32 is not publicly defined"),
         other => return unknown(format!("the hash function {other} is not publicly defined")),
     }
-    let driver = interface.driver.as_deref();
-    if let Some(doubt) = driver.and_then(|driver| doubt(driver, facts.release)) {
-        return unknown(doubt);
+    let driver = Driver::of(interface.driver.as_deref());
+    if let Some((until, why)) = driver.and_then(|driver| driver.doubt) {
+        let known = until.zip(facts.release);
+        if known.is_none_or(|(until, release)| release < until) {
+            return unknown(why);
+        }
     }
     if flow.fragment {
         return unknown(
@@ -348,13 +351,6 @@ fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Optio
         reported
     };
     (!key.is_unset()).then_some(key)
-}
-
-/// Why a driver's hash does not follow from what it reports.
-fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
-    let (until, why) = Driver::of(Some(driver))?.doubt?;
-    let is_over = until.is_some_and(|until| release.is_some_and(|release| release >= until));
-    (!is_over).then_some(why)
 }
 
 fn has(interface: &Interface, fact: Fact) -> bool {

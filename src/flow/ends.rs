@@ -68,24 +68,19 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
         text: text.to_owned(),
         expected: "an address such as 10.0.0.1:5201, [2001:db8::1]:5201 or 10.0.0.1",
     };
-    let address = |text: &str| -> Option<IpAddr> {
-        let (text, _) = text.split_once('%').unwrap_or((text, ""));
-        let address: IpAddr = text
-            .strip_prefix('[')
-            .map_or(text, |inner| inner.strip_suffix(']').unwrap_or(inner))
-            .parse()
-            .ok()?;
-        Some(address.to_canonical())
-    };
-    // A colon is part of an IPv6 address; only one after a bracket or the only one is before a port.
-    let port = text.rsplit_once(':').filter(|(before, _)| {
-        before.ends_with(']') || before.contains("]%") || !before.contains(':')
-    });
-    let (before, port) = match port {
-        Some((before, port)) => (before, Some(port.parse().map_err(|_| wrong())?)),
-        None => (text, None),
-    };
-    Ok((address(before).ok_or_else(wrong)?, port))
+    let (address, after) = text.split_once('%').unwrap_or((text, ""));
+    // The interface ends at the bracket or the port.
+    let after = after.trim_start_matches(|c| c != ']' && c != ':');
+    if let Ok(end) = format!("{address}{after}").parse::<SocketAddr>() {
+        return Ok((end.ip().to_canonical(), Some(end.port())));
+    }
+    let address = address
+        .strip_prefix('[')
+        .map_or(address, |inner| inner.strip_suffix(']').unwrap_or(inner));
+    match address.parse::<IpAddr>() {
+        Ok(address) if !after.contains(':') => Ok((address.to_canonical(), None)),
+        _ => Err(wrong()),
+    }
 }
 
 /// Parses what `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown), the queues'
