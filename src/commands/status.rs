@@ -99,9 +99,5 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     };
     let table = |status: &Status| screen::status::status(status, detail, &given);
     *out += &output::report(args.report, &status, table)?;
-    Ok(if unknown.is_empty() {
-        Exit::Planned
-    } else {
-        Exit::Failed
-    })
+    Ok(Exit::of(!unknown.is_empty()))
 }

@@ -15,6 +15,13 @@ pub enum Exit {
     Usage = 64,
 }
 
+impl Exit {
+    /// The exit code of a command that compares nothing.
+    pub fn of(failed: bool) -> Self {
+        if failed { Self::Failed } else { Self::Planned }
+    }
+}
+
 /// The schema of an error as JSON, which is printed in place of the report.
 pub const ERROR_SCHEMA: &str = "nicpin.error/1";
 

@@ -99,11 +99,7 @@ impl Flows {
             .iter()
             .all(|arrival| arrival.missing.is_none());
         let has_ports = self.ports.iter().all(|found| !found.ports.is_empty());
-        if is_known && has_ports {
-            Exit::Planned
-        } else {
-            Exit::Failed
-        }
+        Exit::of(!is_known || !has_ports)
     }
 }
 

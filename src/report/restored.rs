@@ -46,12 +46,8 @@ impl ToRestore {
     }
 
     pub fn exit(&self) -> Exit {
-        exit(self.refused() > 0)
+        Exit::of(self.refused() > 0)
     }
-}
-
-fn exit(failed: bool) -> Exit {
-    if failed { Exit::Failed } else { Exit::Planned }
 }
 
 /// The result of a restore; the JSON form is `nicpin.restore/1`.
@@ -107,7 +103,7 @@ impl Restored {
     }
 
     pub fn exit(&self) -> Exit {
-        exit(self.failed())
+        Exit::of(self.failed())
     }
 
     pub fn complete(&self) -> bool {
