@@ -102,16 +102,11 @@ impl Applied {
         if is_undone {
             (self.tally.changed, self.tally.pending) = (0, 0);
         }
-        let of_interfaces = plan
-            .interfaces
-            .iter()
-            .map(|interface| (&*interface.name, &interface.notes));
-        for (interface, notes) in of_interfaces.chain([("", &plan.notes)]) {
-            self.notes.extend(notes.iter().map(|note| NoteAbout {
-                interface: interface.to_owned(),
-                note: note.clone(),
-            }));
-        }
+        self.notes = NoteAbout::of(plan, |_, _| true);
+        self.notes.extend(plan.notes.iter().map(|note| NoteAbout {
+            interface: String::new(),
+            note: note.clone(),
+        }));
         self
     }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
+use crate::machine::setting::SettingKind::{Rps, RpsFlow, Xps, XpsRxqs};
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, standings};
@@ -220,14 +221,10 @@ fn report(
         .filter(|(reason, _)| reason.is_change_since_apply())
         .map(|(_, many)| many)
         .sum();
-    let steering = |planned: Vec<&CpuSet>, way: &str| {
-        let is_of = |kind: &SettingKind| kind.of_queue().is_some_and(|(queues, _)| queues == way);
-        let own = kinds.iter().filter(|(kind, _)| is_of(kind));
-        Steering {
-            planned: planned.len(),
-            on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
-            differ: own.map(|(_, many)| many).sum(),
-        }
+    let steering = |planned: Vec<&CpuSet>, of: [SettingKind; 2]| Steering {
+        planned: planned.len(),
+        on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
+        differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
     };
     let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
@@ -269,8 +266,8 @@ fn report(
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
-        rps: steering(rps, "rx"),
-        xps: steering(xps, "tx"),
+        rps: steering(rps, [Rps, RpsFlow]),
+        xps: steering(xps, [Xps, XpsRxqs]),
         rss: planned.rss.clone(),
         threads: planned.threads.iter().map(thread).collect(),
         polling: interface.polling,

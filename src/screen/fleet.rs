@@ -26,11 +26,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
         );
     }
     for these in &fleet.not_judged {
-        let names = if all {
-            these.interfaces.join(", ")
-        } else {
-            few(", ", these.interfaces, false)
-        };
+        let names = few(", ", these.interfaces, all);
         let (count, hosts) = (hosts(these.count), list(&these.hosts, all));
         out += &format!("cannot be judged: {count}, {names}\n{hosts}");
     }
