@@ -140,7 +140,7 @@ impl<'a> Through<'a> {
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
     arrival.missing = choose_queue(machine, interface, &mut arrival)
-        .and_then(|()| follow_queue(machine, interface, &mut arrival))
+        .and_then(|queue| follow_queue(machine, interface, queue, &mut arrival))
         .err();
     if let Some(cpu) = arrival.cpu {
         arrival.node = machine.topology.node_of(cpu);
@@ -160,21 +160,20 @@ fn choose_queue(
     machine: &Machine,
     interface: &Interface,
     arrival: &mut Arrival,
-) -> Result<(), Missing> {
+) -> Result<u32, Missing> {
     let only = match &interface.rx_queues[..] {
         [only] => Some(only.index),
         _ => None,
     };
     let Some(facts) = &interface.rx_hash else {
-        arrival.queue = only;
         let name = &interface.name;
-        return only.map(drop).ok_or_else(|| {
+        return only.ok_or_else(|| {
             Missing::new(format!(
                 "ethtool reports nothing about how {name} distributes flows"
             ))
         });
     };
-    let (mut context, mut base) = (0, 0);
+    let (mut chosen, mut context, mut base) = (None, 0, 0);
     if let Some(filter) = filter(facts, &arrival.flow)? {
         let location = filter.location;
         arrival.filter = Some(location);
@@ -188,19 +187,33 @@ fn choose_queue(
             FilterTarget::Function(function) => {
                 return taken(&format!("sends it to virtual function {function}"));
             }
-            FilterTarget::Queue(queue) => arrival.queue = Some(queue),
+            FilterTarget::Queue(queue) => chosen = Some(queue),
             FilterTarget::Context {
                 context: to,
                 base: from,
             } => (context, base) = (to, from),
         }
     } else {
-        arrival.queue = only;
+        chosen = only;
     }
-    let hashed = hash(interface, facts, context, &arrival.flow);
+    let rss = facts.contexts.get(&context).ok_or_else(|| {
+        Missing::new(match arrival.filter {
+            Some(location) => format!(
+                "RSS context {context}, to which ntuple filter {location} sends it, is not known"
+            ),
+            None => format!(
+                "the driver does not report its RSS table, and there are {} receive queues",
+                interface.rx_queues.len()
+            ),
+        })
+    });
+    let flow = &arrival.flow;
+    let hashed = rss
+        .clone()
+        .and_then(|rss| hash(interface, facts, rss, flow));
     arrival.hash = hashed.as_ref().ok().copied();
-    if arrival.queue.is_some() {
-        return Ok(());
+    if let Some(queue) = chosen {
+        return Ok(queue);
     }
     let is_tcp = arrival.flow.protocol == Protocol::Tcp;
     if is_tcp && arrival.filter.is_none() && facts.ntuple != Some(true) {
@@ -218,15 +231,7 @@ fn choose_queue(
             "accelerated RFS sends it to the queue of the CPU where the application last read from it",
         );
     }
-    let Some(RssContext { table, .. }) = facts.contexts.get(&context) else {
-        return match arrival.filter {
-            Some(location) => unknown(format!(
-                "RSS context {context}, to which ntuple filter {location} sends it, is not known"
-            )),
-            // Without a table there is no hash; the reason has been given.
-            None => hashed.map(drop),
-        };
-    };
+    let table = &rss?.table;
     // If every entry is the same, the hash does not matter.
     let entry = if let Ok(queue) = table.iter().all_equal_value() {
         queue
@@ -240,8 +245,7 @@ fn choose_queue(
         }
         &table[hash as usize & (size - 1)]
     };
-    arrival.queue = Some(base.saturating_add(*entry));
-    Ok(())
+    Ok(base.saturating_add(*entry))
 }
 
 fn has_rfs(machine: &Machine, rx: &RxQueue) -> bool {
@@ -283,13 +287,12 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
             .all(|(end, (wanted, mask))| (end.port() ^ wanted) & mask == 0 || flow.fragment)
 }
 
-fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Result<u32, Missing> {
-    let Some(rss) = facts.contexts.get(&context) else {
-        let queues = interface.rx_queues.len();
-        return unknown(format!(
-            "the driver does not report its RSS table, and there are {queues} receive queues"
-        ));
-    };
+fn hash(
+    interface: &Interface,
+    facts: &RxHash,
+    rss: &RssContext,
+    flow: &Flow,
+) -> Result<u32, Missing> {
     match rss.function {
         TOEPLITZ => {}
         // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
@@ -360,11 +363,10 @@ fn has(interface: &Interface, fact: Fact) -> bool {
 fn follow_queue(
     machine: &Machine,
     interface: &Interface,
+    queue: u32,
     arrival: &mut Arrival,
 ) -> Result<(), Missing> {
-    let Some(queue) = arrival.queue else {
-        return Ok(());
-    };
+    arrival.queue = Some(queue);
     let Some(rx) = interface.rx_queue(queue) else {
         return unknown(format!("receive queue {queue} does not exist"));
     };
