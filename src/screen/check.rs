@@ -39,7 +39,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         page.columns(0, LEFT, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
         reasons(check, &mut page);
     } else if check.verdict != Same {
-        by_interface(check, &mut page, given);
+        by_interface(check, &mut page);
         reasons(check, &mut page);
         if !differs.is_empty() {
             let never = text_if(!check.applied, "Never applied since boot. ");
@@ -167,9 +167,8 @@ fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
     all.filter(move |interface| interface.differ > 0 && (interface.state.differs() || !is_worse))
 }
 
-fn by_interface(check: &Check, page: &mut Page, given: &Given) {
-    let (all, more) = (rows(check), rows(check).nth(MOST_INTERFACES));
-    let rows = all.take(MOST_INTERFACES).map(|interface| {
+fn by_interface(check: &Check, page: &mut Page) {
+    let rows = rows(check).take(MOST_INTERFACES).map(|interface| {
         let channels = check
             .channels
             .iter()
@@ -193,14 +192,7 @@ fn by_interface(check: &Check, page: &mut Page, given: &Given) {
     let of_machine = (of_machine > 0).then(|| ["machine", "-", &settings, ""].map(Cell::from));
     let heads = ["INTERFACE", "STATE", "DIFFERS", "WHY"];
     page.columns(0, LEFT, heads, rows.chain(of_machine));
-    if let Some(next) = more {
-        more_rows(
-            page,
-            self::rows(check).count() - MOST_INTERFACES,
-            next.state,
-            given,
-        );
-    }
+    more_rows(page, self::rows(check), MOST_INTERFACES);
 }
 
 fn reasons(check: &Check, page: &mut Page) {

@@ -16,7 +16,7 @@ pub use crate::screen::cells::{Cell, Screen, Tone};
 #[derive(Default)]
 pub struct Page {
     blocks: Vec<Block>,
-    given: Given,
+    pub(super) given: Given,
     /// Whole lists in notes, and all gains of the plan.
     in_full: bool,
     /// Printed also with `--quiet`.

@@ -14,10 +14,10 @@ use crate::screen::{
     not_judged, rate, short_speed, text_if, text_or, unbroken, with_prefix,
 };
 use nicpin::plan::Note;
-use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Remote, Unknown, Unproven, Unsupported, Untuned,
 };
+use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 use nicpin::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves};
 use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
 
@@ -36,7 +36,7 @@ pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
     let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
-    table(&mut page, status, most(MOST_INTERFACES), given);
+    table(&mut page, status, most(MOST_INTERFACES));
     let changes = status
         .interfaces
         .iter()
@@ -160,7 +160,7 @@ fn verdict(status: &Status, apply: &str) -> String {
     format!("{text} {fix}: {apply} ({writes})")
 }
 
-fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
+fn table(page: &mut Page, status: &Status, most: usize) {
     let is_shared = status.shared_max_per_core().is_some();
     let heads = [
         "INTERFACE",
@@ -212,17 +212,21 @@ fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
         cells
     });
     page.columns(0, 4..7, heads, rows);
-    if let Some(next) = status.interfaces.get(most) {
-        more_rows(page, status.interfaces.len() - most, next.state, given);
-    }
+    more_rows(page, status.interfaces.iter(), most);
 }
 
-pub(crate) fn more_rows(page: &mut Page, more: usize, worst: State, given: &Given) {
-    let all = given.whole("nicpin status -v");
-    page.line(format!(
-        "{more} more, none worse than {}: {all}",
-        worst.name()
-    ));
+/// Says how many interfaces, the worst first, come after those that are listed.
+pub(crate) fn more_rows<'a>(
+    page: &mut Page,
+    interfaces: impl Iterator<Item = &'a InterfaceReport>,
+    listed: usize,
+) {
+    let left = interfaces.skip(listed).collect_vec();
+    if let Some(worst) = left.first() {
+        let (more, worst) = (left.len(), worst.state.name());
+        let all = page.given.whole("nicpin status -v");
+        page.line(format!("{more} more, none worse than {worst}: {all}"));
+    }
 }
 
 fn irqbalance(found: &IrqbalanceStatus, apply: &str) -> String {
