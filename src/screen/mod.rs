@@ -212,13 +212,16 @@ pub(crate) fn group_sorted<K: Ord, V>(
 
 /// Ends a sentence about other interfaces; empty if all can be judged.
 pub(crate) fn not_judged(names: &[String]) -> String {
-    let those = format!(" cannot be judged: {}", few(", ", names, false));
-    enclose("; ", Some(names.len()).filter(|&many| many > 0), &those)
+    let many = (!names.is_empty()).then_some(names.len());
+    enclose("; ", many, &cannot_be_judged(names))
 }
 
 pub(crate) fn unjudged(names: &[String]) -> String {
-    let those = format!(" cannot be judged: {}", few(", ", names, false));
-    count_if_any(names.len(), "interface", &those)
+    count_if_any(names.len(), "interface", &cannot_be_judged(names))
+}
+
+fn cannot_be_judged(names: &[String]) -> String {
+    format!(" cannot be judged: {}", few(", ", names, false))
 }
 
 pub(crate) fn judged_count(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
@@ -260,14 +263,12 @@ pub(crate) fn list_numbers(numbers: &[u32]) -> String {
         }
     };
     let listed = numbers.chunk_by(|a, b| a < b).map(run).join(",");
-    if listed.len() <= LONGEST {
-        return listed;
+    match numbers.iter().minmax().into_option() {
+        Some((first, last)) if listed.len() > LONGEST => {
+            format!("{first} to {last} ({})", numbers.len())
+        }
+        _ => listed,
     }
-    let (first, last) = (
-        text_or(numbers.iter().min(), ""),
-        text_or(numbers.iter().max(), ""),
-    );
-    format!("{first} to {last} ({})", numbers.len())
 }
 
 pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {

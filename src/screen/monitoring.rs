@@ -57,56 +57,56 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             .map(|(name, vectors)| ([device(name)], vectors.iter().sum::<u32>()))
     });
     [
-        gauge(
+        family("gauge",
             "nicpin_build_info",
             "The version of nicpin.",
             [([("version", env!("CARGO_PKG_VERSION"))], 1)],
         ),
-        gauge(
+        family("gauge",
             "nicpin_plan_info",
             "The hardware class of the machine and the hash of its plan.",
             [([("class", &*check.class), ("hash", &check.hash)], 1)],
         ),
-        gauge(
+        family("gauge",
             "nicpin_check_success",
             "Whether the state of all interfaces could be determined (1) or not (0).",
             [([], u8::from(check.verdict != CouldNotBeDetermined))],
         ),
-        gauge(
+        family("gauge",
             "nicpin_as_planned",
             "Whether the machine is in the planned state (1) or not (0).",
             [([], u8::from(check.verdict == Same))],
         ),
-        gauge(
+        family("gauge",
             "nicpin_not_judged_interfaces",
             "Interfaces that are up and cannot be judged.",
             [([], check.not_judged.len())],
         ),
-        gauge(
+        family("gauge",
             "nicpin_different_channels",
             "Interfaces whose number of channels is not as planned.",
             [([], check.channels.len())],
         ),
-        gauge(
+        family("gauge",
             "nicpin_interface_state",
             &state,
             interfaces
                 .clone()
                 .map(|row| ([device(&row.name)], row.state.number())),
         ),
-        gauge(
+        family("gauge",
             "nicpin_interface_local_ratio",
             "The share of the interface's queue IRQs that interrupt CPUs of its own node.",
             interfaces.filter_map(|row| Some(([device(&row.name)], row.local_share()?))),
         ),
-        gauge(
+        family("gauge",
             "nicpin_different_settings",
             "Settings that differ from the plan, by reason; without device: settings of the whole machine.",
             of_each
                 .chain(of_machine)
                 .map(|(name, reason, many)| ([device(name), ("reason", reason.name())], many)),
         ),
-        gauge(
+        family("gauge",
             "nicpin_interface_contended_vectors",
             "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
             contended.into_iter().flatten(),
@@ -117,21 +117,13 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             "How often nicpin watch has restored the planned state since it started.",
             watcher.map(|watcher| ([], watcher.restores)),
         ),
-        gauge(
+        family("gauge",
             LAST_SUCCESS,
             "When the machine was last found in the planned state, in seconds since 1970.",
             last_success.map(|seconds| ([], seconds)),
         ),
     ]
     .concat()
-}
-
-fn gauge<'a, const N: usize>(
-    name: &str,
-    help: &str,
-    samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
-) -> String {
-    family("gauge", name, help, samples)
 }
 
 /// Prints nothing without samples, and leaves out labels without a value.
