@@ -242,10 +242,10 @@ fn marks(
             let near = (vector.node)
                 .or(interface.local_node())
                 .map(|own| topology.cpus_near(own));
-            for (cpu, queue) in cpus(vector, &topology.online)
-                .iter()
-                .zip(vector.queue_id().into_iter().cycle())
-            {
+            let Some(queue) = vector.queue_id() else {
+                continue;
+            };
+            for cpu in cpus(vector, &topology.online).iter() {
                 marks.insert(Mark {
                     cpu,
                     card,

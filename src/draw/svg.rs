@@ -365,12 +365,12 @@ impl<'a> Drawing<'a> {
                 format!("k c{colour}")
             };
             self.above.dot((x, y), &class);
-            for mark in self.marks.iter().filter(|_| picture.lines) {
-                let end = self
-                    .ends
-                    .get(&mark.cpu)
-                    .filter(|_| (mark.card, mark.queue) == (at, queue));
-                let Some((to_x, to_y)) = end else { continue };
+            let own = self.marks.iter();
+            let own = own.filter(|mark| picture.lines && (mark.card, mark.queue) == (at, queue));
+            for mark in own {
+                let Some((to_x, to_y)) = self.ends.get(&mark.cpu) else {
+                    continue;
+                };
                 let (middle, remote) = ((y + to_y) / 2, text_if(mark.remote, " remote"));
                 self.below.0 += &format!(
                     r#"<path class="line s c{colour}{remote}" d="M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {to_y}"/>

@@ -73,6 +73,12 @@ impl MeasuredInterface {
         }
     }
 
+    /// Vectors whose queues are not known.
+    fn data_vectors(&self) -> impl Iterator<Item = &MeasuredVector> {
+        let vectors = self.vectors.iter();
+        vectors.filter(|vector| vector.role == Role::Data)
+    }
+
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         let vectors = subjects.iter().flat_map(|subject| &subject.vectors);
         let names = subjects.iter().map(|subject| &*subject.name);
@@ -81,12 +87,7 @@ impl MeasuredInterface {
             interfaces: names.chain([LOOPBACK]).map(str::to_owned).collect(),
             threads: BTreeSet::new(),
             queues: (subjects.iter())
-                .filter(|subject| {
-                    subject
-                        .vectors
-                        .iter()
-                        .any(|vector| vector.role == Role::Data)
-                })
+                .filter(|subject| subject.data_vectors().next().is_some())
                 .map(|subject| subject.name.clone())
                 .collect(),
             cpus: true,
@@ -316,14 +317,10 @@ impl Rates<'_> {
             .iter()
             .filter(|((name, ..), _)| *name == subject.name)
             .filter_map(|((_, direction, queue), together)| {
-                let data = subject
-                    .vectors
-                    .iter()
-                    .filter(|vector| vector.role == Role::Data);
                 let fired =
                     |vector: &MeasuredVector| together.fired.get(&vector.irq).copied().unwrap_or(0);
-                let only = data
-                    .clone()
+                let only = subject
+                    .data_vectors()
                     .filter(|vector| fired(vector) * 2 > together.steps)
                     .exactly_one()
                     .ok()?;
@@ -402,11 +399,7 @@ impl Rates<'_> {
 }
 
 fn learn(subject: &MeasuredInterface, moved: &MovedQueues) -> Option<Taught> {
-    let data = subject
-        .vectors
-        .iter()
-        .filter(|vector| vector.role == Role::Data);
-    let seen = data.map(|vector| {
+    let seen = subject.data_vectors().map(|vector| {
         let only = |way: Direction| {
             let queues = moved.get(&vector.irq).into_iter().flatten();
             let (_, queue) = queues.filter(|(to, _)| *to == way).exactly_one().ok()?;
