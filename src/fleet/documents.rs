@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::mem::{replace, take};
 use std::path::PathBuf;
 
-use serde::de::IgnoredAny;
-
 /// Maximum bytes of all incomplete documents of a stream, and of a line.
 pub const MOST: usize = 64 << 20;
-/// How often a closing brace without indentation, which ends nicpin's documents, is taken for the end at once.
-const TRIES: usize = 16;
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A capture, or a tree with the files of a machine.
@@ -58,13 +55,35 @@ pub struct Documents<'a> {
     give: &'a mut dyn FnMut(Input),
 }
 
+/// An incomplete document; its text is empty between documents.
 #[derive(Default)]
 struct Open {
     line: usize,
     text: String,
-    /// The bytes at which the text was not complete, and how often a brace at the start of a line was not its end.
-    incomplete: usize,
-    tries: usize,
+    /// Braces that are not closed yet.
+    depth: usize,
+}
+
+const NO_END: &str = "the JSON document does not end";
+
+impl Open {
+    /// Where the document ends in `text`, the rest of a line.
+    fn end(&mut self, text: &str) -> Option<usize> {
+        // No string of JSON goes on in the next line.
+        let (mut in_string, mut escaped) = (false, false);
+        for (at, byte) in text.bytes().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' if !in_string => self.depth += 1,
+                b'}' if !in_string && self.depth == 1 => return Some(at + 1),
+                b'}' if !in_string => self.depth -= 1,
+                _ => {}
+            }
+        }
+        None
+    }
 }
 
 impl<'a> Documents<'a> {
@@ -83,28 +102,33 @@ impl<'a> Documents<'a> {
 
     pub fn line(&mut self, line: &str) {
         self.lines += 1;
-        let (host, text) = split(line.trim_end_matches(['\n', '\r']));
+        let (host, mut text) = split(line.trim_end_matches(['\n', '\r']));
         let host = host.map(str::to_owned);
         let mut open = self.open.remove(&host).unwrap_or_default();
         self.bytes -= open.text.len();
         // Only the first line of a document begins with a brace.
         if text.starts_with('{') && !open.text.is_empty() {
-            self.read(host.clone(), take(&mut open), true);
+            self.fail(host.clone(), take(&mut open).line, NO_END);
         }
-        let is_first = open.text.is_empty();
-        if is_first {
-            open.line = self.lines;
-        }
-        open.text += text;
-        open.text += "\n";
-        // Parsing at each brace would take forever; waiting for twice as many bytes bounds it.
-        let is_twice = open.text.len() >= 2 * open.incomplete;
-        let ends = text.trim_end() == "}" && open.tries < TRIES;
-        open.tries += usize::from(ends);
-        if is_first || ends || is_twice && text.trim_start().starts_with('}') {
-            self.read(host, open, false);
-        } else {
-            self.keep(host, open);
+        loop {
+            if open.text.is_empty() {
+                text = text.trim_start_matches(|c: char| c.is_whitespace() || "[],".contains(c));
+                if text.is_empty() {
+                    return;
+                }
+                if !text.starts_with('{') {
+                    return self.other(host.as_deref(), text);
+                }
+                open.line = self.lines;
+            }
+            let Some(end) = open.end(text) else {
+                open.text += text;
+                open.text += "\n";
+                return self.keep(host, open);
+            };
+            let document = take(&mut open);
+            self.complete(host.clone(), document.line, document.text + &text[..end]);
+            text = &text[end..];
         }
     }
 
@@ -120,43 +144,10 @@ impl<'a> Documents<'a> {
         self.open.insert(host, open);
     }
 
-    /// An incomplete document waits for more lines, unless this is all.
-    fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
-        loop {
-            let rest = open
-                .text
-                .trim_start_matches(|c: char| c.is_whitespace() || "[],".contains(c));
-            open.text.drain(..open.text.len() - rest.len());
-            if !open.text.starts_with('{') {
-                for line in open.text.lines() {
-                    self.other(host.as_deref(), line);
-                }
-                return;
-            }
-            let mut values =
-                serde_json::Deserializer::from_str(&open.text).into_iter::<IgnoredAny>();
-            match values.next() {
-                Some(Ok(_)) => {
-                    let end = values.byte_offset();
-                    self.complete(host.clone(), open.line, open.text.drain(..end).collect());
-                    open.line = self.lines;
-                }
-                Some(Err(error)) if !error.is_eof() => {
-                    return self.fail(host, open.line, &error.to_string());
-                }
-                _ if is_all => return self.fail(host, open.line, "the JSON document does not end"),
-                _ => {
-                    open.incomplete = open.text.len();
-                    return self.keep(host, open);
-                }
-            }
-        }
-    }
-
     pub fn end(mut self) {
         let is_empty = self.open.is_empty() && !self.reported;
         while let Some((host, open)) = self.open.pop_first() {
-            self.read(host, open, true);
+            self.fail(host, open.line, NO_END);
         }
         if let Some(mut only) = self.first.take() {
             only.alone = true;
