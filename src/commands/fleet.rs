@@ -1,7 +1,7 @@
 //! `nicpin fleet`: many machines, from their documents or their captures.
 
 use std::cell::RefCell;
-use std::panic::{PanicHookInfo, resume_unwind, set_hook};
+use std::panic::{PanicHookInfo, set_hook};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -89,64 +89,65 @@ fn read(cli: &General, args: &FleetArgs) -> FleetTally {
             .recv()
             .ok()
     };
-    thread::scope(|scope| {
+    let tally = Mutex::new(FleetTally::default());
+    let printed = thread::scope(|scope| {
         let work = || {
-            let mut tally = FleetTally::default();
             while let Some(input) = next() {
-                add(cli, input, &mut tally);
+                let hosts = hosts(cli, input);
+                let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                for (name, host) in hosts {
+                    tally.add(&name, host);
+                }
             }
-            tally
         };
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
         let printed = inputs(&args.files, &mut |input| {
             // The workers end after the last input, not before.
             let _ = give.send(input);
         });
         drop(give);
-        let mut all = FleetTally::default();
-        for worker in workers {
-            all.merge(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        all.fail_unread(printed);
-        all
-    })
+        printed
+    });
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.fail_unread(printed);
+    tally
 }
 
-fn add(cli: &General, input: Input, tally: &mut FleetTally) {
+/// The hosts of an input, by their names; without one, by that of the input.
+fn hosts(cli: &General, input: Input) -> Vec<(String, Result<Host, String>)> {
     match input {
         Failed { source, error }
         | Text {
             host: source,
             line: error,
-        } => tally.fail(&source, &error),
+        } => vec![(source, Err(error))],
         Document(document) => {
             let source = document.source();
-            let file = if document.alone {
-                stem(Path::new(&document.file))
-            } else {
-                source.clone()
-            };
             SOURCE.set(source.clone());
-            for (named, host) in Host::parse(&document.text) {
-                let name = document.host.clone().or(named);
-                match host {
-                    Ok(host) => tally.add(&name.unwrap_or_else(|| file.clone()), host),
-                    Err(error) => tally.fail(&name.unwrap_or_else(|| source.clone()), &error),
-                }
-            }
+            let named = |(name, host): ReadHost| {
+                let name = document.host.clone().or(name);
+                let other = match host {
+                    Ok(_) if document.alone => stem(Path::new(&document.file)),
+                    _ => source.clone(),
+                };
+                (name.unwrap_or(other), host)
+            };
+            Host::parse(&document.text).into_iter().map(named).collect()
         }
         Machine(path) => {
             let source = path.display().to_string();
             SOURCE.set(source.clone());
-            let read = read_copy(cli, &path).map_err(|error| format!("{error:#}"));
-            match read.and_then(|(named, host)| Ok((named, host?))) {
-                Ok((named, host)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
-                // Most errors begin with the path.
+            vec![match read_copy(cli, &path) {
+                Ok((name, host)) => (name.unwrap_or_else(|| stem(&path)), host),
                 Err(error) => {
+                    let error = format!("{error:#}");
+                    // Most errors begin with the path.
                     let rest = error.strip_prefix(&format!("{source}: ")).unwrap_or(&error);
-                    tally.fail(&source, rest);
+                    (source, Err(rest.to_owned()))
                 }
-            }
+            }]
         }
     }
 }

@@ -114,7 +114,7 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
         _ => return,
     };
     if value["schema"].as_str().is_some_and(is_known) {
-        let (named, host) = match serde_json::from_str::<PlanOrCheck>(&value.to_string()) {
+        let (named, host) = match PlanOrCheck::deserialize(value) {
             Ok(document) => document.host(),
             Err(error) => (None, Err(error.to_string())),
         };

@@ -58,37 +58,26 @@ pub struct Failed {
 }
 
 impl FleetTally {
-    pub fn add(&mut self, name: &str, host: Host) {
+    pub fn add(&mut self, name: &str, host: Result<Host, String>) {
+        let host = match host {
+            Ok(host) => host,
+            Err(error) => return self.fail(name, &error),
+        };
         let name = one_line(name).replace(|c: char| c.is_whitespace() || c == ',', "_");
-        self.plan((host.class, host.hash), host.shape)
-            .names
-            .entry(host.outcome)
-            .or_default()
-            .push(name.into());
-    }
-
-    fn plan(&mut self, plan: (String, String), shape: Shape) -> &mut PlanTally {
-        self.plans.entry(plan).or_insert_with(|| PlanTally {
-            shape,
+        let plan = self.plans.entry((host.class, host.hash));
+        let plan = plan.or_insert_with(|| PlanTally {
+            shape: host.shape,
             names: BTreeMap::new(),
-        })
+        });
+        let names = plan.names.entry(host.outcome).or_default();
+        names.push(name.into());
     }
 
-    pub fn fail(&mut self, source: &str, error: &str) {
+    fn fail(&mut self, source: &str, error: &str) {
         self.failed.push(Failed {
             source: one_line(source),
             error: one_line(error),
         });
-    }
-
-    pub fn merge(&mut self, other: Self) {
-        for (plan, theirs) in other.plans {
-            let ours = self.plan(plan, theirs.shape);
-            for (outcome, names) in theirs.names {
-                ours.names.entry(outcome).or_default().extend(names);
-            }
-        }
-        self.failed.extend(other.failed);
     }
 
     pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {

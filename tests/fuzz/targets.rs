@@ -264,7 +264,7 @@ fn fleet(text: &str) {
             let Ok(host) = host else { continue };
             tally.add(
                 name.or(document.host.clone()).as_deref().unwrap_or("h"),
-                host,
+                Ok(host),
             );
             read += 1;
         }
