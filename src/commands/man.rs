@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
-use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use clap_mangen::roff::{Inline, Roff, bold, roman};
 use itertools::Itertools as _;
 
 use crate::commands::help::{HelpText, USAGE, paragraphs};
@@ -160,26 +160,15 @@ fn command_page(command: &Command) -> Result<ManPage> {
     let help = HelpText::of(word);
     let mut parts = vec![Text(format!("{what}."))];
     parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
-    let arguments = command
-        .get_positionals()
-        .filter(|arg| !arg.is_hide_set())
-        .map(|arg| {
-            let name = arg
-                .get_value_names()
-                .map_or(arg.get_id().as_str(), |names| &names[0]);
-            let help = text_or(arg.get_long_help().or(arg.get_help()), "");
-            Item(italic(name), help + ".")
-        });
-    let mut arguments = arguments.peekable();
-    if arguments.peek().is_some() {
-        parts.push(Heading("ARGUMENTS"));
-        parts.extend(arguments);
-    }
-    let with_options = command.clone().mut_args(|arg| {
-        let hides = arg.is_positional() || arg.is_hide_set();
-        arg.hide(hides)
+    // clap_mangen gives arguments with a heading a section of their own.
+    let with_heading = command.clone().mut_args(|arg| {
+        if arg.is_positional() {
+            arg.help_heading("Arguments")
+        } else {
+            arg
+        }
     });
-    let (man, mut options) = (Man::new(with_options).section("8"), Vec::new());
+    let (man, mut options) = (Man::new(with_heading).section("8"), Vec::new());
     man.render_options_section(&mut options)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut options)?;
