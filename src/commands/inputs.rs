@@ -17,7 +17,7 @@ use nicpin::apply::{Record, Trial, irqbalance};
 use nicpin::machine::selection::without_device;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
-use nicpin::plan::{Found, Note, Plan, RssUnchanged, UsedFor};
+use nicpin::plan::{Found, Note, Plan, RssUnchanged};
 use nicpin::policy::Policy;
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::report::difference::NoteAbout;
@@ -283,18 +283,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let Some(first) = unmet.first() else {
         return Ok(());
     };
-    let option = match &first.note {
-        Note::NoCpuLeft { .. } => "exclude",
-        Note::Near { .. } => "near",
-        Note::ChannelsAtMost { .. } | Note::ChannelsUnchanged { .. } => "channels",
-        Note::CpusUnusable {
-            used_for: UsedFor::Rps,
-            ..
-        } => "rps",
-        Note::RssUnchanged { .. } => "rss",
-        Note::QueueFilesMissing { setting, .. } => &**setting,
-        _ => "scope",
-    };
+    let option = first.note.unmet_setting().unwrap_or("near");
     let concerns_all =
         plan.interfaces.len() == 1 || unmet.iter().map(|about| &about.note).all_equal();
     let of = if concerns_all {

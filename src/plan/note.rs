@@ -422,20 +422,29 @@ impl Note {
 
     /// Whether the machine cannot meet the policy for an interface, which stays unchanged.
     pub fn is_unmet(&self) -> bool {
+        self.unmet_setting().is_some()
+    }
+
+    /// The setting of the policy that the machine cannot meet for an interface.
+    pub fn unmet_setting(&self) -> Option<&str> {
         match self {
-            Self::NoCpuLeft { .. }
-            | Self::NoRemoteNode
-            | Self::ScopeUnusable { .. }
-            | Self::ChannelsAtMost { .. }
-            | Self::RssUnchanged { .. }
-            | Self::QueueFilesMissing { .. } => true,
+            Self::NoCpuLeft { .. } => Some("exclude"),
+            Self::NoRemoteNode | Self::ScopeUnusable { .. } => Some("scope"),
+            Self::ChannelsAtMost { .. } => Some("channels"),
             // `None` requests one for each core, or as many as possible.
-            Self::ChannelsUnchanged { requested, .. } => requested.is_some(),
-            Self::Near { found, .. } => *found == Found::NoProcess,
+            Self::ChannelsUnchanged { requested, .. } => requested.map(|_| "channels"),
+            Self::RssUnchanged { .. } => Some("rss"),
+            Self::QueueFilesMissing { setting, .. } => Some(setting),
+            Self::Near { found, .. } => (*found == Found::NoProcess).then_some("near"),
             Self::CpusUnusable {
-                wanted, missing, ..
-            } => wanted == missing,
-            _ => false,
+                wanted,
+                missing,
+                used_for,
+            } => (wanted == missing).then_some(match used_for {
+                UsedFor::Interrupts => "scope",
+                UsedFor::Rps => "rps",
+            }),
+            _ => None,
         }
     }
 
