@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             interface.irq_cpus
         );
     }
-    let check = nicpin::check(&root, &machine, &plan, selection.explicit);
+    let check = nicpin::check(&root, &machine, &plan);
     for difference in &check.differs {
         let write = &difference.write;
         println!(

@@ -24,7 +24,7 @@
 //! for write in &plan.writes {
 //!     println!("{} to {}: {}", write.value, write.path, write.why);
 //! }
-//! let check = nicpin::check(&root, &machine, &plan, selection.explicit);
+//! let check = nicpin::check(&root, &machine, &plan);
 //! assert_eq!(check.exit() == Exit::Planned, plan.writes.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -18,11 +18,11 @@ use crate::report::difference::Reason::{
 use crate::report::difference::{Difference, Differences, Fallback, NoteAbout, Reason};
 use crate::root::Root;
 
-/// Compares the machine with the plan; writes nothing. `requested`: interfaces were selected by name
-/// ([`Selection::explicit`](crate::machine::Selection)), so that one that cannot be planned is unknown.
-pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
+/// Compares the machine with the plan; writes nothing. An interface that was selected by name and cannot be planned is
+/// unknown.
+pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
     let found = differences(root, machine, plan);
-    let unknown = unknown(root, machine, plan, &found, requested);
+    let unknown = unknown(root, machine, plan, &found);
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
     // Needed only to find out who moved a vector.
@@ -42,16 +42,10 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     check
 }
 
-pub fn unknown(
-    root: &Root,
-    machine: &Machine,
-    plan: &Plan,
-    found: &Differences,
-    requested: bool,
-) -> Vec<NoteAbout> {
-    let mut unknown = NoteAbout::unknown(plan, requested);
+pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences) -> Vec<NoteAbout> {
+    let mut unknown = NoteAbout::unknown(plan);
     let mut without = NoteAbout::of(plan, |interface, note| {
-        !requested && interface.link == "up" && matches!(note, Note::NoVectors { .. })
+        !plan.explicit && interface.link == "up" && matches!(note, Note::NoVectors { .. })
     });
     let mut names: BTreeSet<&str> = found
         .differs

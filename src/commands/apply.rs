@@ -154,8 +154,7 @@ fn dry_run(
     *out += &output::report(args.report, &document(&machine, &plan), |_| {
         page(cli, &machine, &plan, detail, false)
     })?;
-    let is_given = args.target.is_given();
-    Ok(exit(root, &plan, is_given, args.detailed_exitcode))
+    Ok(exit(root, &plan, args.detailed_exitcode))
 }
 
 fn apply(
@@ -200,7 +199,7 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: NoteAbout::unknown(&done.plan, args.target.is_given()),
+        unknown: NoteAbout::unknown(&done.plan),
         strict: args.strict,
         left: done.trial.filter(|_| !is_idle).map(left),
         watched,

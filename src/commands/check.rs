@@ -114,7 +114,7 @@ fn plugin(cli: &General, args: &CheckArgs, checked: Result<Check>) -> Exit {
 fn check_machine(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
     let root = Root::open(&cli.root)?;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
-    let check = apply::check(&root, &machine, &plan, target.is_given());
+    let check = apply::check(&root, &machine, &plan);
     Ok((check, watcher, given))
 }
 

@@ -78,8 +78,8 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         Some(path) => write_file(path, svg.as_bytes(), args.force)?,
         None => *out += &svg,
     }
-    say_unplanned(cli, &plan, args.target.is_given());
-    Ok(exit(&root, &plan, args.target.is_given(), false))
+    say_unplanned(cli, &plan);
+    Ok(exit(&root, &plan, false))
 }
 
 /// The kernel's release; for the live machine also its name and the date in UTC, which a picture of a capture does not

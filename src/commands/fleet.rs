@@ -165,9 +165,7 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
         &TargetArgs::default(),
         ReadOptions::default(),
     )?;
-    Ok(Host::from_check(&apply::check(
-        &root, &machine, &plan, false,
-    ))?)
+    Ok(Host::from_check(&apply::check(&root, &machine, &plan))?)
 }
 
 fn stem(path: &Path) -> String {

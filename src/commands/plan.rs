@@ -91,14 +91,9 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         Sh => screen::shell::script(&plan),
     };
     if args.workers || matches!(format, Sh) {
-        say_unplanned(cli, &plan, target.is_given());
+        say_unplanned(cli, &plan);
     }
-    Ok(exit(
-        &root,
-        &plan,
-        target.is_given(),
-        args.detailed_exitcode,
-    ))
+    Ok(exit(&root, &plan, args.detailed_exitcode))
 }
 
 pub fn page(
@@ -120,23 +115,23 @@ pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
     }
 }
 
-pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
+pub fn say_unplanned(cli: &General, plan: &Plan) {
     for note in plan.notes.iter().filter(|_| !cli.quiet) {
         if note.is_of_selection() {
             say(&note.to_string());
         }
     }
-    for about in NoteAbout::unknown(plan, given) {
+    for about in NoteAbout::unknown(plan) {
         say(&format!("{}: {}", about.interface, about.note));
     }
 }
 
 /// With `detailed`, it is [`Exit::Differs`] if apply would change something.
-pub fn exit(root: &Root, plan: &Plan, given: bool, detailed: bool) -> Exit {
+pub fn exit(root: &Root, plan: &Plan, detailed: bool) -> Exit {
     let would_change = || {
         !plan.writes.is_empty() || !plan.channels.is_empty() || irqbalance::would_change(root, plan)
     };
-    if !NoteAbout::unknown(plan, given).is_empty() {
+    if !NoteAbout::unknown(plan).is_empty() {
         Exit::Failed
     } else if detailed && would_change() {
         Exit::Differs

@@ -72,7 +72,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
     let found = differences(&root, &machine, &plan);
-    let unknown = apply::unknown(&root, &machine, &plan, &found, target.is_given());
+    let unknown = apply::unknown(&root, &machine, &plan, &found);
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;

@@ -51,11 +51,11 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
         let root = Root::open(&cli.root)?;
         let (machine, plan) =
             read_and_plan(Purpose::Look, cli, &root, &target, ReadOptions::default())?;
-        let check = apply::check(&root, &machine, &plan, target.is_given());
+        let check = apply::check(&root, &machine, &plan);
         RunReport::observed(&check)
     } else {
         match apply_run(cli, &target, &run.leave) {
-            Ok(done) => RunReport::of(&done, &NoteAbout::unknown(&done.plan, target.is_given())),
+            Ok(done) => RunReport::of(&done, &NoteAbout::unknown(&done.plan)),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
                 ..RunReport::default()

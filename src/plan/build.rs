@@ -116,6 +116,7 @@ fn plan_keeping(
         writes,
         unchanged,
         network_cpus: context.network_cpus,
+        explicit: selection.explicit,
         irqbalance: None,
         notes: notes::machine_notes(machine, policy, selection),
         drivers: policy.drivers.clone(),

@@ -50,6 +50,9 @@ pub struct Plan {
     /// Not stored: empty in a plan that is read back.
     #[serde(skip)]
     pub network_cpus: CpuSet,
+    /// Whether the interfaces were selected by name. Not stored.
+    #[serde(skip)]
+    pub explicit: bool,
     /// `None` if irqbalance is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,

@@ -178,10 +178,10 @@ impl NoteAbout {
 
     /// Notes on interfaces whose vectors cannot be read, or for which the policy cannot be met; if they were requested
     /// by name, also on others that cannot be planned.
-    pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
+    pub fn unknown(plan: &Plan) -> Vec<Self> {
         Self::of(plan, |interface, note| {
             let is_steered = || interface.wanted().next().is_some();
-            note.is_unknown() || requested && note.is_unplannable() && !is_steered()
+            note.is_unknown() || plan.explicit && note.is_unplannable() && !is_steered()
         })
     }
 

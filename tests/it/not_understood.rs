@@ -39,7 +39,7 @@ impl Said {
         let machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::default()).unwrap();
         let selection = Selection::new(&machine, &[], false).unwrap();
         let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
-        let check = apply::check(&root, &machine, &plan, false);
+        let check = apply::check(&root, &machine, &plan);
         Self {
             machine,
             plan,

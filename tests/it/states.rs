@@ -394,7 +394,7 @@ fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
     let again = on_purpose(&host);
     let empty = temporary();
     let root = Root::open(empty.path()).unwrap();
-    let check = nicpin::apply::check(&root, &host, &again, false);
+    let check = nicpin::apply::check(&root, &host, &again);
     assert!(!check.state.unwrap().is_alarming(), "{:?}", check.state);
     assert_eq!(check.interfaces[0].local, Some(0));
     assert_eq!(status(&host, None).state, Some(InterfaceState::Remote));
