@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{plan_beside_all, read_host, selector_of, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, usage};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
@@ -159,8 +159,7 @@ fn bindings(
     let interface = &args.interface;
     let has_nodes = args.near.is_some() && args.far.is_some();
     let fix = "name the nodes to compare with --near N --far N";
-    let (selector, virtual_kind) = selector_of(machine, interface, (has_nodes, fix))?;
-    let (names, plan) = plan_beside_all(machine, policy, selector)?;
+    let (names, plan, kind) = plan_beside_all(machine, policy, interface, (has_nodes, fix))?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
             place: node.map_or(usual, Node),
@@ -178,7 +177,7 @@ fn bindings(
         sides,
         planned
             .map(MeasuredInterface::planned)
-            .chain(virtual_kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
+            .chain(kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
             .collect(),
     ))
 }

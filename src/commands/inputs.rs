@@ -298,34 +298,22 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The interface as a selector; `None`, and what it is, if it has no device. Then options have to name its nodes.
-pub fn selector_of<'a>(
-    machine: &Machine,
-    interface: &'a String,
-    (is_named, fix): (bool, &str),
-) -> Result<(Option<&'a String>, Option<String>)> {
-    let kind = without_device(machine, interface);
-    if let Some(kind) = &kind {
-        ensure!(
-            is_named,
-            "`{interface}` is {kind} and has no node; fix: {fix}"
-        );
-    }
-    Ok((Some(interface).filter(|_| kind.is_none()), kind))
-}
-
-/// The plan is of all interfaces in use: it shows the CPUs without interrupts.
+/// Plans all interfaces in use, as the plan shows the CPUs without interrupts, and names those that `interface` selects.
+/// Also says what it is if it has no device: then options have to name its nodes.
 pub fn plan_beside_all(
     machine: &Machine,
     policy: &Policy,
-    selector: Option<&String>,
-) -> Result<(Vec<String>, Plan)> {
-    let named = match selector {
-        Some(selector) => Selection::new(machine, slice::from_ref(selector), false)?.names,
-        None => BTreeSet::new(),
+    interface: &String,
+    (is_named, fix): (bool, &str),
+) -> Result<(Vec<String>, Plan, Option<String>)> {
+    let kind = without_device(machine, interface);
+    let names = match &kind {
+        None => Selection::new(machine, slice::from_ref(interface), false)?.names,
+        Some(_) if is_named => BTreeSet::new(),
+        Some(kind) => bail!("`{interface}` is {kind} and has no node; fix: {fix}"),
     };
     let mut all = Selection::new(machine, &[], false)?;
-    all.names.extend(named.iter().cloned());
+    all.names.extend(names.iter().cloned());
     let plan = nicpin::plan::plan(machine, policy, &all);
-    Ok((named.into_iter().collect(), plan))
+    Ok((names.into_iter().collect(), plan, kind))
 }

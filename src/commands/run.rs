@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, selector_of, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
@@ -71,8 +71,7 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     };
     let (machine, policy) = read_host(cli, &root, options)?;
     let node = (args.node.is_some(), "name the node with --node N");
-    let (selector, _) = selector_of(&machine, &args.interface, node)?;
-    let (names, plan) = plan_beside_all(&machine, &policy, selector)?;
+    let (names, plan, _) = plan_beside_all(&machine, &policy, &args.interface, node)?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
     }
