@@ -112,16 +112,14 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         }
     };
     let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose, &cli.given);
-    *out += &output::report(args.report, &applied, table)?;
-    if cli.quiet && applied.failed() {
-        output::say_failures(&table(&applied));
-    }
+    let is_silent = cli.quiet && applied.failed();
+    *out += &output::report_and_say(is_silent, args.report, &applied, table)?;
     let exit = applied.exit(args.detailed_exitcode);
     // Without a trial of its own there is nothing to confirm: another's may wait.
     match applied.trial {
         // The user must see the output before the question.
         Some(seconds) if cli.quiet || output::print(screen::printable(&take(out)).as_bytes())? => {
-            confirm::ask(cli, seconds, args.lock.wait(), exit)
+            confirm::ask(&root, seconds, args.lock.wait(), exit)
         }
         _ => Ok(exit),
     }

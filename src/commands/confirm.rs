@@ -186,16 +186,12 @@ pub fn restores_nothing(root: &Root) -> bool {
 }
 
 /// Asks on standard error: the report on standard output may be JSON.
-pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
+pub fn ask(root: &Root, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
-    if !stdin.is_terminal() || stop_reason().is_some() {
+    if !stdin.is_terminal() || stop_reason().is_some() || restores_nothing(root) {
         return Ok(exit);
     }
-    let root = open_to_write(cli)?;
-    if restores_nothing(&root) {
-        return Ok(exit);
-    }
-    let watch = TrialGuard::open(&root)?;
+    let watch = TrialGuard::open(root)?;
     // Input typed before the question is no answer. In the background, tcflush would stop the process.
     if tcgetpgrp(&stdin).is_err() || tcgetpgrp(&stdin) == Ok(getpgrp()) {
         tcflush(&stdin, FlushArg::TCIFLUSH)?;
@@ -205,10 +201,10 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
     // The watcher may have to wait for another nicpin before it restores.
     let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
     let interval = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX);
-    while waits(&root) {
+    while waits(root) {
         let unwatched = watch.has_ended();
         if unwatched || Instant::now() > late {
-            let undone = end_trial(&root, Duration::MAX)
+            let undone = end_trial(root, Duration::MAX)
                 .context("it was not confirmed, and cannot be restored")?;
             if undone.is_some() && unwatched {
                 ended = TrialEnd::Unwatched;
@@ -226,12 +222,12 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
             let read = stdin.lock().read_line(&mut String::new());
             listening = read.is_ok_and(|read| read > 0);
             if listening {
-                confirm(&root, wait)?;
-                state::resume(&root)?;
+                confirm(root, wait)?;
+                state::resume(root)?;
             }
         }
     }
-    let Some(trial) = Trial::load(&root)? else {
+    let Some(trial) = Trial::load(root)? else {
         say("kept");
         return Ok(exit);
     };

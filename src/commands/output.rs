@@ -35,8 +35,17 @@ pub fn report<T: Serialize>(
     }
 }
 
-pub fn say_failures(page: &Page) {
-    page.failures.iter().for_each(|failure| say(failure));
+/// `says_failures`: also on standard error, since `--quiet` suppresses the report.
+pub fn report_and_say<T: Serialize>(
+    says_failures: bool,
+    args: ReportArgs,
+    report: &T,
+    table: impl Fn(&T) -> Page,
+) -> Result<String> {
+    if says_failures {
+        table(report).failures.iter().for_each(|text| say(text));
+    }
+    self::report(args, report, table)
 }
 
 /// Standard output: 60 to 200 columns of its terminal; coloured on a terminal, unless `NO_COLOR` is set.

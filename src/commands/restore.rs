@@ -32,11 +32,11 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
         let root = Root::open(&cli.root)?;
         let mut planned = apply::to_restore(&root)?;
         planned.not_judged = not_judged(cli, &root);
-        let table = screen::applied::to_restore;
-        *out += &output::report(args.report, &planned, table)?;
-        if cli.quiet && planned.refused() > 0 {
-            output::say_failures(&table(&planned));
-        }
+        let (is_silent, table) = (
+            cli.quiet && planned.refused() > 0,
+            screen::applied::to_restore,
+        );
+        *out += &output::report_and_say(is_silent, args.report, &planned, table)?;
         return Ok(planned.exit());
     }
     let root = open_to_write(cli)?;
@@ -54,10 +54,8 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
         ..undone?.unwrap_or_else(|| Restored::default().with_counts())
     };
     let table = |restored: &Restored| screen::applied::restored(restored, cli.verbose);
-    *out += &output::report(args.report, &restored, table)?;
-    if cli.quiet && restored.failed() {
-        output::say_failures(&table(&restored));
-    }
+    let is_silent = cli.quiet && restored.failed();
+    *out += &output::report_and_say(is_silent, args.report, &restored, table)?;
     Ok(restored.exit())
 }
 
