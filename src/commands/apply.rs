@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, TrialProcess, waits};
 use crate::commands::inputs::{
-    Purpose, complete, from_top, open_to_write, read_and_plan, require_vectors,
+    Purpose, complete, from_top, open_to_write, read_and_plan, require_readable_vectors,
 };
 use crate::commands::output;
 use crate::commands::plan::{document, exit, page};
@@ -24,8 +24,8 @@ use crate::start;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
 use nicpin::machine::Machine;
+use nicpin::plan::Plan;
 use nicpin::plan::stored::{self, Change, Fitted};
-use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, ReadOptions};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
 use nicpin::report::difference::NoteAbout;
@@ -86,8 +86,14 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
     let mut plan = |root: &Root| match &stored {
-        Some(stored) => with_readable_vectors(root, fit(root, stored, args.force, &mut changes)?),
-        None => planned(cli, &args.target, root),
+        Some(stored) => fit(root, stored, args.force, &mut changes),
+        None => read_and_plan(
+            Purpose::Write,
+            cli,
+            root,
+            &args.target,
+            ReadOptions::default(),
+        ),
     };
     let done = if args.dry_run {
         match plan(&root) {
@@ -123,13 +129,6 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         }
         _ => Ok(exit),
     }
-}
-
-pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
-    with_readable_vectors(
-        root,
-        read_and_plan(Purpose::Write, cli, root, target, ReadOptions::default())?,
-    )
 }
 
 fn dry_run(
@@ -205,19 +204,6 @@ fn apply(
     })
 }
 
-/// Fails if vectors are unreadable because a file is absent: RPS and XPS must not be written without them.
-fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
-    let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
-    let mut notes = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.notes);
-    if notes.any(is_unreadable) {
-        require_vectors(root, &machine)?;
-    }
-    Ok((machine, plan))
-}
-
 /// Short, so that the command ends soon after all vectors are proven.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -277,5 +263,6 @@ fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result
     let fits = changes.is_empty();
     *out = changes;
     ensure!(fits || force, PlanDoesNotFit(stored.hash.clone()));
+    require_readable_vectors(root, &machine, &plan)?;
     Ok((machine, plan))
 }

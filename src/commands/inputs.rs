@@ -196,6 +196,19 @@ pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
+/// Fails if vectors are unreadable because a file is absent: RPS and XPS must not be written without them.
+pub fn require_readable_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Result<()> {
+    let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
+    let mut notes = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.notes);
+    if notes.any(is_unreadable) {
+        require_vectors(root, machine)?;
+    }
+    Ok(())
+}
+
 /// Fails if the machine shows no interfaces, unless with `--if-present`.
 pub fn read_and_plan(
     purpose: Purpose,
@@ -220,6 +233,9 @@ pub fn read_and_plan(
     plan.host.name = read::host_name(root)?;
     irqbalance::note_earlier_bans(root, &mut plan);
     require_met(&policy, &plan)?;
+    if purpose == Purpose::Write {
+        require_readable_vectors(root, &machine, &plan)?;
+    }
     // An interface in the plan whose vectors cannot be read is reported by its name.
     if plan.interfaces.is_empty() {
         require_interfaces(root, select.if_present, &machine)?;

@@ -8,7 +8,6 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use thiserror::Error;
 
-use crate::commands::apply::planned;
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::check::write_metrics;
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
@@ -79,7 +78,8 @@ fn apply_run(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> R
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
         ensure!(!PAUSE.exists(root), Paused);
-        let (machine, mut plan) = planned(cli, target, root)?;
+        let (machine, mut plan) =
+            read_and_plan(Purpose::Write, cli, root, target, ReadOptions::default())?;
         if !leave.is_empty() {
             let planned = apply::planned_settings(&machine, &plan).into_iter();
             let planned = planned.map(|(setting, value)| RestoredSetting::new(&setting, value));
