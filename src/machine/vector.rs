@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskFile};
+use crate::machine::netdev::Direction;
 
 /// An IRQ of an interface's device, with a known role.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +88,14 @@ impl Role {
     /// Whether such a vector carries packets.
     pub fn is_queue(self) -> bool {
         matches!(self, Self::Combined | Self::Rx | Self::Tx | Self::Data)
+    }
+
+    /// Whether such a vector serves a known queue of this direction.
+    pub(crate) fn serves(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Rx => matches!(self, Self::Combined | Self::Rx),
+            Direction::Tx => matches!(self, Self::Combined | Self::Tx),
+        }
     }
 
     pub(crate) fn queue_id(self, queue: Option<u32>, irq: u32) -> Option<QueueId> {

@@ -10,7 +10,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::data::{DecidedBy, Placement};
-use crate::plan::objective::Weight;
+use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
 use crate::plan::spread::{Keep, Queue, Spread};
@@ -102,19 +102,21 @@ fn units<'a>(port: &PlacedPort<'a>) -> impl Iterator<Item = (Turn, Vec<&'a Vecto
 pub(crate) fn placed_ports<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
-    weights: &[Weight],
     policy: &Policy,
-    (selection, keep): (&Selection, Option<Keep>),
+    selection: &Selection,
+    keep: Option<Keep>,
 ) -> Vec<PlacedPort<'a>> {
     let takes_part = |interface: &Interface| {
         let mut vectors = interface.vectors.iter();
         selection.names.contains(&interface.name)
             || vectors.any(|vector| vector.role != Role::Control)
     };
-    let weighed = weights.iter().map(|weight| weight.planned).enumerate();
+    let weighed = machine.interfaces.iter().zip(weights(machine)).enumerate();
     let mut ports = weighed
-        .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
-        .map(|weighed| PlacedPort::new(machine, locations, policy, selection, weighed))
+        .filter(|(_, (interface, _))| takes_part(interface))
+        .map(|(order, (_, weight))| {
+            PlacedPort::new(machine, locations, policy, selection, order, weight.planned)
+        })
         .collect_vec();
     ports.sort_unstable_by_key(|port| {
         let candidates = port.candidates.cpus.len();

@@ -14,16 +14,16 @@ use crate::plan::data::{
 };
 use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
-use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
 use crate::plan::requests::unmet_files;
 use crate::plan::rps::{self, Rps};
+use crate::plan::score::score;
 use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
 use crate::plan::wanted::writes;
 use crate::plan::why::Why;
-use crate::plan::{device, notes, rfs, score, xps};
+use crate::plan::{device, notes, rfs, xps};
 use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
 
 /// Facts about all interfaces that take part, selected or not, on which the plan of each depends.
@@ -55,8 +55,7 @@ fn plan_keeping(
     keep: Option<Keep>,
 ) -> Plan {
     let locations = &Locations::new(&machine.topology);
-    let weights = &weights(machine);
-    let mut ports = placed_ports(machine, locations, weights, policy, (selection, keep));
+    let mut ports = placed_ports(machine, locations, policy, selection, keep);
     let selected = ports.iter_mut().filter(|port| port.selected);
     selected.for_each(refuse_unmet);
     let rdma = CpuSet::union_of(ports.iter().filter_map(PlacedPort::rdma_cpus));
@@ -107,8 +106,8 @@ fn plan_keeping(
         schema: SCHEMA.to_owned(),
         hash: hash(&host, &interfaces, &channels),
         class: class(machine),
-        score: score::score(machine, locations, weights, &interfaces, true),
-        score_now: score::score(machine, locations, weights, &interfaces, false),
+        score: score(machine, &interfaces, true),
+        score_now: score(machine, &interfaces, false),
         host,
         channels,
         not_judged: not_judged(&interfaces),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
 use crate::machine::interface::is_pci_address;
+use crate::machine::netdev::Direction;
 use crate::machine::setting::Value;
 use crate::machine::vector::{effective, known};
 use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, SettingKind, Source};
@@ -269,13 +270,15 @@ impl PlannedInterface {
     pub fn is_judged(&self) -> bool {
         let is_placeable =
             |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
-        let is_sender = |vector: &PlannedVector| matches!(vector.role, Role::Combined | Role::Tx);
-        let sends = self.tx_queues.is_empty() || self.vectors.iter().any(is_sender);
-        let is_receiver =
-            |vector: &&PlannedVector| matches!(vector.role, Role::Combined | Role::Rx);
-        let receivers = self.vectors.iter().filter(is_receiver).count();
+        let serving = |direction| {
+            let vectors = self.vectors.iter();
+            vectors
+                .filter(|vector| vector.role.serves(direction))
+                .count()
+        };
+        let sends = self.tx_queues.is_empty() || serving(Direction::Tx) > 0;
         // Off PCI no list of IRQs exists: where several receive, those that send may be unknown.
-        let may_have_more = receivers > 1 && !is_pci_address(&self.device)
+        let may_have_more = serving(Direction::Rx) > 1 && !is_pci_address(&self.device)
             || self.has_unknown()
             || self.vectors.iter().any(|vector| vector.role == Role::Data);
         self.vectors.iter().any(is_placeable)

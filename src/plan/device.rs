@@ -6,9 +6,9 @@ use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::{Driver, Fact};
-use crate::machine::netdev::Netdev;
+use crate::machine::netdev::{Direction, Netdev};
 use crate::machine::wording::word;
-use crate::machine::{Channels, Interface, Role, Rss};
+use crate::machine::{Channels, Interface, Rss};
 use crate::plan::data::{ChannelChange, PlannedRss};
 use crate::plan::note::{Note, RssUnchanged};
 use crate::plan::ports::PlacedPort;
@@ -102,7 +102,7 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
                 .iter()
                 .copied()
                 .unique_by(|&queue| {
-                    let vector = port.serving(Role::Rx, queue);
+                    let vector = port.serving(Direction::Rx, queue);
                     vector.map_or(Err(queue), |vector| Ok(vector.irq))
                 })
                 .take(count as usize)
@@ -195,11 +195,11 @@ fn queues_on_candidates(port: &PlacedPort<'_>, table: &Rss) -> QueueSet {
 
 /// The planned CPUs of a receive queue's vector, empty if unknown, and its candidates.
 fn receiving_cpus<'a>(port: &'a PlacedPort<'_>, queue: u32) -> (CpuSet, &'a CpuSet) {
-    let vector = port.vector_of(Role::Rx, queue);
+    let vector = port.vector_of(Direction::Rx, queue);
     let cpus = match vector.filter(|vector| port.target(vector).is_none()) {
         Some(stays) => port.cpus_of(stays),
         // With a group of CPUs, the one on which the queue is counted.
-        None => port.cpu_of(Role::Rx, queue).into_iter().collect(),
+        None => port.cpu_of(Direction::Rx, queue).into_iter().collect(),
     };
     let candidates = vector.map(|vector| port.candidates_of(vector));
     (cpus, candidates.unwrap_or(&port.candidates.cpus))

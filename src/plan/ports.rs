@@ -51,7 +51,8 @@ impl<'a> PlacedPort<'a> {
         locations: &'a Locations<'a>,
         policy: &Policy,
         selection: &Selection,
-        (order, weight): (usize, u64),
+        order: usize,
+        weight: u64,
     ) -> Self {
         let interface = &machine.interfaces[order];
         let choice = policy.choice(machine, interface);
@@ -117,19 +118,19 @@ impl<'a> PlacedPort<'a> {
             .filter(|vector| vector.role == Role::Rdma)
     }
 
-    fn vectors_of(&self, role: Role) -> impl Iterator<Item = &'a Vector> {
+    fn vectors_of(&self, direction: Direction) -> impl Iterator<Item = &'a Vector> {
         self.interface
             .vectors
             .iter()
-            .filter(move |vector| vector.role == role || vector.role == Role::Combined)
+            .filter(move |vector| vector.role.serves(direction))
     }
 
-    pub(crate) fn vector_of(&self, role: Role, queue: u32) -> Option<&'a Vector> {
+    pub(crate) fn vector_of(&self, direction: Direction, queue: u32) -> Option<&'a Vector> {
         let vectors = self.queues.get(&QueueId::Number(queue))?;
         vectors
             .iter()
             .copied()
-            .find(|vector| vector.role == role || vector.role == Role::Combined)
+            .find(|vector| vector.role.serves(direction))
     }
 
     pub(crate) fn why_skipped(&self) -> Option<&'static str> {
@@ -258,14 +259,9 @@ impl<'a> PlacedPort<'a> {
     }
 
     /// The vector of a receive or transmit queue, or the shared one if there are more queues than vectors.
-    pub(crate) fn serving(&self, role: Role, queue: u32) -> Option<&'a Vector> {
-        let direction = if role == Role::Tx {
-            Direction::Tx
-        } else {
-            Direction::Rx
-        };
+    pub(crate) fn serving(&self, direction: Direction, queue: u32) -> Option<&'a Vector> {
         let is_active = |vector: &&Vector| !self.interface.is_idle(vector);
-        self.vector_of(role, queue)
+        self.vector_of(direction, queue)
             .filter(is_active)
             .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
@@ -273,7 +269,7 @@ impl<'a> PlacedPort<'a> {
                 if !self.interface.unknown_vectors.is_empty() {
                     return None;
                 }
-                let vectors = self.vectors_of(role).filter(is_active).collect_vec();
+                let vectors = self.vectors_of(direction).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
             })
     }
@@ -288,7 +284,7 @@ impl<'a> PlacedPort<'a> {
             .any(|vector| vector.role == Role::Data);
         let has_unknown = has_data || !interface.unknown_vectors.is_empty();
         let receiving = self
-            .vectors_of(Role::Rx)
+            .vectors_of(Direction::Rx)
             .filter(|vector| !interface.is_idle(vector))
             .collect_vec();
         let last = receiving.last().and_then(|vector| vector.queue);
@@ -301,7 +297,7 @@ impl<'a> PlacedPort<'a> {
             return QueueSet::default();
         }
         let is_unserved = |queue: &u32| {
-            self.vector_of(Role::Rx, *queue).is_none()
+            self.vector_of(Direction::Rx, *queue).is_none()
                 && interface.reported_vector(Direction::Rx, *queue).is_none()
         };
         interface
@@ -312,8 +308,8 @@ impl<'a> PlacedPort<'a> {
             .collect()
     }
 
-    pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
-        let vector = self.serving(role, queue)?;
+    pub(crate) fn cpu_of(&self, direction: Direction, queue: u32) -> Option<u32> {
+        let vector = self.serving(direction, queue)?;
         let placed = self.placement(vector).map(|placement| placement.cpu);
         // A vector that stays may be on another CPU than its queue's other vector.
         placed

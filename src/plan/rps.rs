@@ -7,6 +7,7 @@ use itertools::{Itertools as _, chain};
 
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::interface::is_pci_address;
+use crate::machine::netdev::Direction;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
 use crate::plan::data::PlannedRxQueue;
@@ -268,9 +269,9 @@ fn automatic_rps(
     }
     let unknown = cpus_of_unknown_queues(port, ports);
     let set = |queue: &RxQueue| {
-        port.vector_of(Role::Rx, queue.index)
+        port.vector_of(Direction::Rx, queue.index)
             .and_then(|vector| port.target(vector))
-            .or_else(|| Some(CpuSet::single(port.cpu_of(Role::Rx, queue.index)?)))
+            .or_else(|| Some(CpuSet::single(port.cpu_of(Direction::Rx, queue.index)?)))
             .unwrap_or_else(|| unknown.clone())
     };
     let interrupted = interface.rx_queues.iter().map(set);

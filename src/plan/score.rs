@@ -9,6 +9,7 @@ use std::slice;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
+use crate::machine::netdev::Direction;
 use crate::machine::setting::SettingKind;
 use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
@@ -26,11 +27,6 @@ struct Spot<'a> {
     weight: Weight,
 }
 
-/// The queues on each core, by its index.
-type Spots<'a> = Vec<Vec<Spot<'a>>>;
-/// The number of queues of each interface, and the most of them on one core.
-type OwnQueues<'a> = BTreeMap<&'a str, (usize, usize)>;
-
 /// The measures of an interface over its own queues and their cores.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
@@ -40,19 +36,11 @@ pub(crate) struct Standing {
     pub(crate) own_per_core: usize,
 }
 
-pub(crate) fn score(
-    machine: &Machine,
-    locations: &Locations<'_>,
-    weights: &[Weight],
-    interfaces: &[PlannedInterface],
-    planned: bool,
-) -> Score {
+/// The score of the whole machine, if all settings of the plan have their planned value, or their current one.
+pub(crate) fn score(machine: &Machine, interfaces: &[PlannedInterface], planned: bool) -> Score {
     let is_planned: IsPlanned<'_> = &|_, _, _| planned;
-    let state = State::new(machine, locations, weights, interfaces, is_planned);
-    let spots = state.spots();
-    state
-        .standing((&spots, &own_queues(&spots)), interfaces, None)
-        .score
+    let state = State::new(machine, interfaces, is_planned);
+    state.standing(interfaces, None).score
 }
 
 /// The standing of each interface of a plan. Settings for which `is_planned` does not hold, and interfaces that are not
@@ -62,35 +50,31 @@ pub(crate) fn standings(
     interfaces: &[PlannedInterface],
     is_planned: IsPlanned<'_>,
 ) -> Vec<Standing> {
-    let locations = &Locations::new(&machine.topology);
-    let weights = &weights(machine);
-    let state = State::new(machine, locations, weights, interfaces, is_planned);
-    let spots = state.spots();
-    let of_all = (&spots, &own_queues(&spots));
+    let state = State::new(machine, interfaces, is_planned);
     interfaces
         .iter()
-        .map(|planned| state.standing(of_all, slice::from_ref(planned), Some(&planned.name)))
+        .map(|planned| state.standing(slice::from_ref(planned), Some(&planned.name)))
         .collect()
 }
 
 struct State<'a> {
     machine: &'a Machine,
-    locations: &'a Locations<'a>,
-    weights: &'a [Weight],
+    locations: Locations<'a>,
     interfaces: &'a [PlannedInterface],
     planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
     all_at_speed: Option<u64>,
+    /// The queues in use on each core, by its index.
+    spots: Vec<Vec<Spot<'a>>>,
 }
 
 impl<'a> State<'a> {
     fn new(
         machine: &'a Machine,
-        locations: &'a Locations<'a>,
-        weights: &'a [Weight],
         interfaces: &'a [PlannedInterface],
         is_planned: IsPlanned<'a>,
     ) -> Self {
+        let weights = weights(machine);
         let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
         let target = |vector: &'a PlannedVector| {
             Some((
@@ -98,15 +82,17 @@ impl<'a> State<'a> {
                 (vector.cpus.as_ref()?, vector.placement.as_ref()),
             ))
         };
-        Self {
+        let mut state = Self {
             machine,
-            locations,
-            weights,
+            locations: Locations::new(&machine.topology),
             interfaces,
             planned: vectors.filter_map(target).collect(),
             is_planned,
-            all_at_speed: all_at_speed(machine, weights),
-        }
+            all_at_speed: all_at_speed(machine, &weights),
+            spots: Vec::new(),
+        };
+        state.spots = state.spots(weights);
+        state
     }
 
     /// The CPUs of a vector, and the CPU on which its queue counts.
@@ -143,32 +129,25 @@ impl<'a> State<'a> {
         (Cow::Borrowed(cpus), counted.or(cpus.first()))
     }
 
-    /// The queues in use of the plan's interfaces, and of others in their current state, by core.
-    fn spots(&self) -> Spots<'a> {
+    /// The queues in use by core: of the plan's interfaces, and of others in their current state.
+    fn spots(&self, weights: Vec<Weight>) -> Vec<Vec<Spot<'a>>> {
         let online = &self.machine.topology.online;
-        let mut spots = Spots::new();
+        let mut spots = Vec::new();
         spots.resize_with(self.locations.cores, Vec::new);
-        for (read, &weight) in self.machine.interfaces.iter().zip(self.weights) {
+        for (read, weight) in self.machine.interfaces.iter().zip(weights) {
             let planned = self
                 .interfaces
                 .iter()
                 .find(|interface| interface.name == read.name);
-            let active = planned
-                .iter()
-                .flat_map(|planned| &planned.vectors)
-                .filter(|vector| vector.is_active())
-                .map(|vector| (vector.queue_id(), self.place(vector).1));
-            let unplanned = (planned.is_none().then(|| read.active_vectors()))
-                .into_iter()
-                .flatten()
-                .map(|vector| {
-                    let (irq, now) = (vector.irq, vector.effective_cpus(online));
-                    let (_, on) = self.place_of_irq(irq, now, vector.effective.as_ref());
-                    (vector.queue_id(), on)
-                });
-            let queues = active.chain(unplanned).sorted_unstable().dedup();
-            let queues =
-                queues.filter_map(|(queue, cpu)| Some((queue? == QueueId::Number(0), cpu)));
+            let queues = read.active_vectors().map(|vector| {
+                let (irq, now) = (vector.irq, vector.effective_cpus(online));
+                let (_, on) = self.place_of_irq(irq, now, vector.effective.as_ref());
+                (vector.queue_id(), on)
+            });
+            let queues = queues
+                .sorted_unstable()
+                .dedup()
+                .map(|(queue, cpu)| (queue == Some(QueueId::Number(0)), cpu));
             // Each busy-polling thread that keeps its CPU counts as a queue.
             let stays = |thread: &&NapiThread| {
                 let is_moved = |to: &PlannedThread| to.pid == thread.pid && to.cpus.is_some();
@@ -195,12 +174,7 @@ impl<'a> State<'a> {
         spots
     }
 
-    fn standing(
-        &self,
-        (spots, own): (&Spots<'_>, &OwnQueues<'_>),
-        interfaces: &[PlannedInterface],
-        only: Option<&str>,
-    ) -> Standing {
+    fn standing(&self, interfaces: &[PlannedInterface], only: Option<&str>) -> Standing {
         let (mut score, mut shared_senders) = (Score::default(), 0);
         let (mut local, mut known) = (0, 0);
         let mut rdma_on = BTreeMap::<usize, usize>::new();
@@ -257,14 +231,22 @@ impl<'a> State<'a> {
             }
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
-        let own_per_core = self.on_cores(spots, only, &mut score);
-        score.above_even_cores = interfaces
-            .iter()
-            .map(|interface| {
-                let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
-                most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
-            })
-            .sum();
+        self.on_cores(only, &mut score);
+        let mut own_per_core = 0;
+        for interface in interfaces {
+            let is_own = |spot: &&Spot<'_>| spot.interface == interface.name;
+            let own = self
+                .spots
+                .iter()
+                .map(|core| core.iter().filter(is_own).count());
+            let even = own
+                .clone()
+                .sum::<usize>()
+                .div_ceil(interface.candidate_cores.max(1));
+            let most = own.max().unwrap_or(0);
+            score.above_even_cores += most.saturating_sub(even);
+            own_per_core = own_per_core.max(most);
+        }
         Standing {
             score,
             shared_senders,
@@ -272,10 +254,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Adds the measures of cores; with `only`, those over that interface's queues. Returns the most queues of these
-    /// interfaces on a core.
-    fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) -> usize {
-        let mut most_own = 0;
+    /// Adds the measures of cores; with `only`, those over that interface's queues.
+    fn on_cores(&self, only: Option<&str>, score: &mut Score) {
         let mut at_speed = self.all_at_speed.map(|all_kbps| LoadAtSpeed {
             busiest_kbps: 0,
             all_kbps,
@@ -285,7 +265,7 @@ impl<'a> State<'a> {
             .iter()
             .filter(|planned| planned.vectors.iter().any(PlannedVector::is_active));
         let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
-        for (core, spots) in spots.iter().enumerate() {
+        for (core, spots) in self.spots.iter().enumerate() {
             let is_own = |spot: &&Spot<'_>| only.is_none_or(|only| spot.interface == only);
             let own = spots.iter().filter(is_own).count();
             if own == 0 {
@@ -302,7 +282,6 @@ impl<'a> State<'a> {
             for (load, core) in at_speed.iter_mut().zip(load_at_speed) {
                 load.busiest_kbps = load.busiest_kbps.max(core);
             }
-            most_own = most_own.max(own);
             score.max_vectors_per_core = score.max_vectors_per_core.max(spots.len());
             score.max_load_kbps = score.max_load_kbps.max(load);
             score.pairs_on_cores += pairs(spots.len()) - pairs(spots.len() - own);
@@ -321,7 +300,6 @@ impl<'a> State<'a> {
             score.above_even_threads += above.sum::<usize>();
         }
         score.at_speed = at_speed;
-        most_own
     }
 
     /// Counts online CPUs whose transmit queue completes on a farther node than another would, and those that have no
@@ -333,7 +311,7 @@ impl<'a> State<'a> {
         let senders = planned
             .vectors
             .iter()
-            .filter(|vector| matches!(vector.role, Role::Combined | Role::Tx) && !vector.idle)
+            .filter(|vector| vector.role.serves(Direction::Tx) && !vector.idle)
             .collect_vec();
         let node = |queue: u32| {
             let vector = senders
@@ -396,17 +374,4 @@ fn all_at_speed(machine: &Machine, weights: &[Weight]) -> Option<u64> {
         .map(|(queues, weight)| Some(queues * weight.at_speed?))
         .sum::<Option<u64>>()?;
     (all > 0).then_some(all)
-}
-
-fn own_queues<'a>(spots: &Spots<'a>) -> OwnQueues<'a> {
-    let mut own = OwnQueues::new();
-    for spots in spots {
-        // The queues of an interface are adjacent.
-        for spots in spots.chunk_by(|a, b| a.interface == b.interface) {
-            let (queues, most) = own.entry(spots[0].interface).or_default();
-            *queues += spots.len();
-            *most = spots.len().max(*most);
-        }
-    }
-    own
 }

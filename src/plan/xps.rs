@@ -7,7 +7,8 @@ use foldhash::HashMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::{Role, TxQueue};
+use crate::machine::TxQueue;
+use crate::machine::netdev::Direction;
 use crate::plan::data::PlannedTxQueue;
 use crate::plan::place::{CpuLocation, Locations};
 use crate::plan::ports::PlacedPort;
@@ -58,7 +59,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         _ if port.machine.topology.possible == 1 => (None, "the machine has one CPU"),
         _ if !port.has_placed_queues() => (None, "no queue IRQ is placed"),
         Xps::Auto | Xps::ReceiveQueues => {
-            let completions = queues.iter().map(|tx| port.cpu_of(Role::Tx, tx.index));
+            let completions = queues.iter().map(|tx| port.cpu_of(Direction::Tx, tx.index));
             match completions.collect::<Option<Vec<u32>>>() {
                 Some(cpus) => (
                     Some(shares(port.locations, &cpus)),
