@@ -53,9 +53,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Whether the two queues can be exchanged without effect.
-    fn is_alike(&self, other: &Self) -> bool {
-        (self.weight, self.set, self.irqs) == (other.weight, other.set, other.irqs)
+    /// Queues of one kind can be exchanged without effect.
+    fn kind(&self) -> (usize, u64, usize) {
+        (self.set, self.weight, self.irqs)
     }
 }
 

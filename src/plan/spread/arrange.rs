@@ -205,7 +205,7 @@ impl Spread<'_> {
             let kinds = core
                 .movable
                 .iter()
-                .map(|&queue| self.kind(queue))
+                .map(|&queue| self.queues[queue].kind())
                 .sorted_unstable()
                 .collect_vec();
             let order = self.order(to);
@@ -269,7 +269,10 @@ impl Spread<'_> {
     fn handfuls(&self, core: usize) -> Vec<Vec<usize>> {
         let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for &queue in &self.cores[core].movable {
-            kinds.entry(self.kind(queue)).or_default().push(queue);
+            kinds
+                .entry(self.queues[queue].kind())
+                .or_default()
+                .push(queue);
         }
         let mut handfuls = vec![Vec::new()];
         for queues in kinds.into_values() {
@@ -280,13 +283,6 @@ impl Spread<'_> {
             }
         }
         handfuls
-    }
-
-    fn kind(&self, queue: usize) -> (usize, u64, usize) {
-        let Queue {
-            set, weight, irqs, ..
-        } = self.queues[queue];
-        (set, weight, irqs)
     }
 
     fn fit(&self, queues: &[usize], core: usize) -> bool {

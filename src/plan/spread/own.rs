@@ -13,12 +13,11 @@ impl Spread<'_> {
     /// Deals out the cores of an arrangement among the queues, unless a more important measure gets worse.
     pub(super) fn deal(&mut self) {
         let limit = self.cores[self.busiest()].load;
-        for alike in self.runs(0..self.queues.len(), Queue::is_alike) {
+        for alike in self.runs(|a, b| a.kind() == b.kind()) {
             self.number(alike);
         }
         self.even_out(limit);
-        let own = |a: &Queue, b: &Queue| a.is_alike(b) && a.port == b.port;
-        let own = self.runs(0..self.queues.len(), own);
+        let own = self.runs(|a, b| (a.kind(), a.port) == (b.kind(), b.port));
         for own in &own {
             self.number(own.clone());
         }
@@ -30,9 +29,9 @@ impl Spread<'_> {
         self.move_firsts(limit);
     }
 
-    fn runs(&self, places: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
-        let mut end = places.start;
-        self.queues[places]
+    fn runs(&self, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
+        let mut end = 0;
+        self.queues
             .chunk_by(is_same)
             .map(|run| {
                 let next = end + run.len();
@@ -78,15 +77,8 @@ impl Spread<'_> {
             sets[queue.port].insert(queue.set);
         }
         for (port, sets) in sets.iter().enumerate() {
-            let mut cores = sets.iter().map(|&set| &self.sets[set].cores);
-            let cores = match (cores.next(), sets.len()) {
-                (Some(cores), 1) => cores.len(),
-                _ => sets
-                    .iter()
-                    .flat_map(|&set| &self.sets[set].cores)
-                    .unique()
-                    .count(),
-            };
+            let cores = sets.iter().flat_map(|&set| &self.sets[set].cores);
+            let cores = cores.unique().count();
             let all: usize = self.own[port].iter().sum();
             self.limits[port] = all.div_ceil(cores.max(1));
         }
