@@ -14,6 +14,7 @@ use crate::plan::data::PlannedRss;
 use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::ports::PlacedPort;
+use crate::plan::requests::unmet_channels;
 use crate::policy::{
     CHANNELS, ChannelCount, IRQ_CORES, ONE_PER_L3, SCOPE, SKIP, Scope, WIDEN, XPS, Xps,
 };
@@ -326,19 +327,16 @@ fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<N
 }
 
 fn other_channels(port: &PlacedPort<'_>) -> Option<Note> {
-    let requested = match port.choice.get(&CHANNELS) {
-        ChannelCount::Keep => return None,
-        ChannelCount::Auto => None,
-        ChannelCount::Count(requested) => Some(requested),
-    };
-    let fixed = port.interface.channels_fixed;
-    if requested.is_some_and(|requested| port.interface.receives_by(requested)) {
-        return None;
+    let interface = port.interface;
+    if port.choice.get(&CHANNELS) != ChannelCount::Auto {
+        return unmet_channels(interface, &port.choice);
     }
-    let Some(now) = port.interface.channels.filter(|_| !fixed) else {
+    let fixed = interface.channels_fixed;
+    let Some(now) = interface.channels.filter(|_| !fixed) else {
+        let requested = None;
         return Some(Note::ChannelsUnchanged { requested, fixed });
     };
-    let stays = requested.is_none() && device::channels(port).is_none();
+    let stays = device::channels(port).is_none();
     stays.then(|| Note::ChannelsFit {
         now: now.receiving(),
         cores: port.core_count(),

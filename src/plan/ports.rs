@@ -77,7 +77,10 @@ impl<'a> PlacedPort<'a> {
             own.cpus = CpuSet::union_of(by_node.values());
         }
         own.notes.extend(unmet_rps(machine, interface, &choice));
-        own.notes.extend(unmet_channels(interface, &choice));
+        // Functions whose interface is elsewhere cannot be asked for their channels.
+        let unmet = unmet_channels(interface, &choice);
+        own.notes
+            .extend(unmet.filter(|_| !interface.is_elsewhere()));
         let selected = selection.names.contains(&interface.name);
         let is_of_others = interface.is_elsewhere() && !interface.without_netdev;
         let kept = (is_of_others && !(selection.explicit && selected))

@@ -35,7 +35,6 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
         })
 }
 
-/// Functions whose interface is elsewhere cannot be asked for their channels.
 pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
     let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
         return None;
@@ -45,7 +44,7 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
         let most = known.max_receiving();
         return (requested > most).then_some(Note::ChannelsAtMost { requested, most });
     }
-    let stays = !interface.is_elsewhere() && !interface.receives_by(requested);
+    let stays = !interface.receives_by(requested);
     let requested = Some(requested);
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
