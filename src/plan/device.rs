@@ -98,22 +98,13 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
         RssQueues::First(count) => {
             // Each queue on a vector of its own, as long as there are any.
             let free = free_queues(port, table);
-            let own: QueueSet = free
-                .iter()
-                .copied()
-                .unique_by(|&queue| {
-                    let vector = port.serving(Direction::Rx, queue);
-                    vector.map_or(Err(queue), |vector| Ok(vector.irq))
-                })
-                .take(count as usize)
+            let irq = |queue: &u32| Some(port.serving(Direction::Rx, *queue)?.irq);
+            let own: QueueSet = (free.iter().copied())
+                .unique_by(|queue| irq(queue).ok_or(*queue))
                 .collect();
-            let others = free
-                .iter()
-                .copied()
-                .filter(|queue| !own.contains(queue))
-                .take(count as usize - own.len());
-            let queues: QueueSet = own.iter().copied().chain(others).collect();
-            (Some(queues), "the first queues, as requested")
+            let others = free.difference(&own);
+            let queues = own.iter().chain(others).copied().take(count as usize);
+            (Some(queues.collect()), "the first queues, as requested")
         }
         RssQueues::Candidates => {
             let queues = queues_on_candidates(port, table);
