@@ -390,11 +390,6 @@ impl Note {
         )
     }
 
-    /// Whether there are no queue vectors, they cannot be read, or the policy cannot be met.
-    pub fn is_unplannable(&self) -> bool {
-        self.is_unknown() || matches!(self, Self::NoVectors { .. })
-    }
-
     /// Whether the state is unknown with any policy: the vectors cannot be read, or the policy cannot be met now.
     pub fn is_unknown(&self) -> bool {
         match self {

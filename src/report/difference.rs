@@ -181,7 +181,8 @@ impl NoteAbout {
     pub fn unknown(plan: &Plan) -> Vec<Self> {
         Self::of(plan, |interface, note| {
             let is_steered = || interface.wanted().next().is_some();
-            note.is_unknown() || plan.explicit && note.is_unplannable() && !is_steered()
+            note.is_unknown()
+                || plan.explicit && matches!(note, Note::NoVectors { .. }) && !is_steered()
         })
     }
 
