@@ -11,6 +11,7 @@ use crate::machine::{NapiThread, Vector};
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
 use crate::plan::ports::PlacedPort;
+use crate::policy::KEEP_NAPI_THREADS;
 
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
@@ -130,10 +131,10 @@ impl Threads {
     /// The plan for the threads of an interface, with a note if none of them is placed.
     pub(crate) fn of(&self, port: &PlacedPort<'_>) -> (Vec<PlannedThread>, Option<Note>) {
         let (interface, threads) = (port.interface, port.interface.threads.iter());
-        let kept = if port.skip {
-            "skipped by the policy"
-        } else {
-            "kept by the policy"
+        let kept = match port.why_skipped() {
+            Some(why) => why,
+            None if port.choice.get(&KEEP_NAPI_THREADS) => "kept by the policy",
+            None => "no queue IRQ is placed",
         };
         let planned = |thread: &NapiThread| {
             let vector = port.interface.vector_of(thread);
