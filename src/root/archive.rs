@@ -72,21 +72,7 @@ impl Tree {
         let mut tree = Self::default();
         let mut archive = tar::Archive::new(Forward { bytes, at: 0 });
         for entry in archive.entries_with_seek()? {
-            let mut entry = entry?;
-            // The first entry of `git archive`.
-            if entry.header().entry_type() == XGlobalHeader {
-                continue;
-            }
-            let name = entry.path_bytes().into_owned();
-            let invalid = |reason| Invalid {
-                entry: name.chars().take(SHOWN).collect(),
-                reason,
-            };
-            let path = tree_path(&name).map_err(invalid)?;
-            if !path.is_empty() {
-                let added = tree.add_entry(&path, &mut entry)?;
-                added.map_err(invalid)?;
-            }
+            tree.add_entry(entry?)?;
         }
         if matches!(tree.entry(""), Some(Entry::Directory(names)) if names.is_empty()) {
             Err(NotCapture("it is empty"))
@@ -95,14 +81,18 @@ impl Tree {
         }
     }
 
-    /// The inner error says why no machine has such an entry.
-    fn add_entry(
-        &mut self,
-        path: &str,
-        entry: &mut tar::Entry<'_, impl Read>,
-    ) -> Result<Result<(), &'static str>, ArchiveError> {
+    fn add_entry(&mut self, mut entry: tar::Entry<'_, impl Read>) -> Result<(), ArchiveError> {
+        let name = entry.path_bytes().into_owned();
+        let invalid = |reason| Invalid {
+            entry: name.chars().take(SHOWN).collect(),
+            reason,
+        };
+        let path = tree_path(&name).map_err(invalid)?;
         let added = match entry.header().entry_type() {
-            Directory => return Ok(self.add_directory(path)),
+            // The first entry of `git archive`.
+            XGlobalHeader => return Ok(()),
+            _ if path.is_empty() => return Ok(()),
+            Directory => return self.add_directory(&path).map_err(invalid),
             Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
             Regular => {
                 let mut bytes = vec![0; usize::try_from(entry.size()).unwrap_or(MAX_SIZE)];
@@ -125,7 +115,9 @@ impl Tree {
             },
             _ => Err("is not a file, directory or symbolic link"),
         };
-        Ok(added.and_then(|entry| self.add(path, entry)))
+        added
+            .and_then(|entry| self.add(&path, entry))
+            .map_err(invalid)
     }
 
     /// The same tree gives the same bytes.
