@@ -60,10 +60,7 @@ pub mod report;
 #[doc(hidden)]
 pub mod root;
 
-pub use apply::irqbalance::RunningError;
-pub use apply::{
-    ApplyError, LockError, Options, Proof, StateError, apply, check, confirm, end_trial, restore,
-};
+pub use apply::{ApplyError, Options, Proof, apply, check, confirm, end_trial, restore};
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{

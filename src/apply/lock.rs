@@ -2,13 +2,14 @@
 //! watches a trial. And a signal's request to end before the next write.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::process;
 use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::apply::error::ApplyError;
 use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
@@ -23,44 +24,29 @@ impl Drop for Lock {
     }
 }
 
-/// The lock could not be taken.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// The state directory or the lock file could not be created, or others can write it.
-    #[error("{0}")]
-    File(String),
-    #[error("{}: locked by {holder} for more than {seconds} s; fix: wait until it ends, or use --wait SECONDS", path.display())]
-    Held {
-        path: PathBuf,
-        /// `nicpin COMMAND, process PID`, as the file says.
-        holder: String,
-        seconds: u64,
-    },
+/// Creates the file of a lock if needed.
+fn open(root: &Root, path: &str) -> Result<File, FileError> {
+    root.open_state(path).map_err(with_fix)
 }
 
-impl From<FileError> for LockError {
-    fn from(error: FileError) -> Self {
-        let FileError::Io { path, answer } = error else {
-            return Self::File(error.to_string());
-        };
-        let fix = match answer.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "only root can apply and restore; `nicpin plan` and `check` need no root"
-            }
-            io::ErrorKind::ReadOnlyFilesystem => {
-                "nicpin records the original settings there: /run has to be writable"
-            }
-            io::ErrorKind::StorageFull => {
-                "nicpin keeps its lock and its state files there; fix: remove files to make room"
-            }
-            _ => "nicpin keeps its lock and its state files there",
-        };
-        Self::File(format!(
-            "{}: {}: {fix}",
-            path.display(),
-            errno_words(&answer)
-        ))
-    }
+fn with_fix(error: FileError) -> FileError {
+    let FileError::Io { path, answer } = error else {
+        return error;
+    };
+    let fix = match answer.kind() {
+        ErrorKind::PermissionDenied => {
+            "only root can apply and restore; `nicpin plan` and `check` need no root"
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "nicpin records the original settings there: /run has to be writable"
+        }
+        ErrorKind::StorageFull => {
+            "nicpin keeps its lock and its state files there; fix: remove files to make room"
+        }
+        _ => "nicpin keeps its lock and its state files there",
+    };
+    let reason = format!("{}: {fix}", errno_words(&answer));
+    FileError::Content { path, reason }
 }
 
 const PATH: &str = "/run/nicpin/lock";
@@ -72,31 +58,43 @@ impl Lock {
         root.exists(PATH)
     }
 
-    pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
-        let mut file = root.open_state(PATH)?;
+    pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, ApplyError> {
+        let name = format!("nicpin {command}, process {}", process::id());
         let start = Instant::now();
-        while !try_lock(&file).map_err(|error| root.io_error(PATH, error))? {
-            if start.elapsed() < wait && stop_reason().is_none() {
+        let waits = || start.elapsed() < wait && stop_reason().is_none();
+        let taken = Self::take_at(root, PATH, &name, waits)?;
+        taken.map_err(|holder| ApplyError::Locked {
+            path: root.outside(PATH),
+            holder: match &*holder {
+                "" => "another process".to_owned(),
+                _ => holder,
+            },
+            seconds: start.elapsed().min(wait).as_secs(),
+        })
+    }
+
+    /// Tries again while `waits`. The inner error is the name of the process that has the lock, as the file says; it
+    /// may be empty.
+    pub fn take_at(
+        root: &Root,
+        path: &str,
+        name: &str,
+        waits: impl Fn() -> bool,
+    ) -> Result<Result<Self, String>, FileError> {
+        let mut file = open(root, path)?;
+        while !try_lock(&file).map_err(|error| root.io_error(path, error))? {
+            if waits() {
                 sleep(Duration::from_millis(50));
                 continue;
             }
             let mut holder = String::new();
             // Empty if it is no text.
             let _ = file.read_to_string(&mut holder);
-            let holder = match holder.trim() {
-                "" => "another process",
-                name => name,
-            };
-            return Err(LockError::Held {
-                path: root.outside(PATH),
-                holder: holder.to_owned(),
-                seconds: start.elapsed().min(wait).as_secs(),
-            });
+            return Ok(Err(holder.trim().to_owned()));
         }
-        // Only for messages of waiting processes: there may be no room for it.
-        let holder = format!("nicpin {command}, process {}\n", std::process::id());
-        let _ = (file.set_len(0)).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
-        Ok(Self(file))
+        // Only for messages of other processes: there may be no room for it.
+        let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{name}"));
+        Ok(Ok(Self(file)))
     }
 }
 
@@ -109,9 +107,9 @@ pub struct TrialGuard(File);
 
 impl TrialGuard {
     /// Creates the file of a new trial. Only under the lock of an apply.
-    pub fn begin(root: &Root) -> Result<Self, LockError> {
+    pub fn begin(root: &Root) -> Result<Self, FileError> {
         const TRIES: u64 = 100;
-        root.remove_state(PATH_OF_TRIAL)?;
+        root.remove_state(PATH_OF_TRIAL).map_err(with_fix)?;
         let mut watch = Self::open(root)?;
         // A process that asks whether an earlier trial is watched has the lock for a moment.
         let is_taken = (0..TRIES).any(|tried| {
@@ -119,17 +117,15 @@ impl TrialGuard {
             try_lock(&watch.0).unwrap_or(false)
         });
         if !is_taken {
-            return Err(root
-                .io_error(PATH_OF_TRIAL, io::ErrorKind::WouldBlock)
-                .into());
+            return Err(root.io_error(PATH_OF_TRIAL, ErrorKind::WouldBlock));
         }
         // For people to read.
-        let _ = writeln!(watch.0, "{}", std::process::id());
+        let _ = writeln!(watch.0, "{}", process::id());
         Ok(watch)
     }
 
-    pub fn open(root: &Root) -> Result<Self, LockError> {
-        Ok(Self(root.open_state(PATH_OF_TRIAL)?))
+    pub fn open(root: &Root) -> Result<Self, FileError> {
+        Ok(Self(open(root, PATH_OF_TRIAL)?))
     }
 
     /// Whether the process that watched the trial has ended.

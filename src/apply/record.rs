@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::settings::{self, Texts};
-use crate::apply::state::{StateError, StateFile};
+use crate::apply::state::StateFile;
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
 use crate::machine::setting::{Place, PortId, SettingId, SettingName};
@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::read::handlers::Handlers;
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::report::restored::Restored;
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 const FILE: StateFile = StateFile {
     path: "/run/nicpin/state.json",
@@ -93,7 +93,7 @@ impl Record {
         FILE.exists(root)
     }
 
-    pub fn load(root: &Root) -> Result<Self, StateError> {
+    pub fn load(root: &Root) -> Result<Self, FileError> {
         const READ: StateFile = StateFile {
             not_done: "what apply found and set is unknown",
             ..FILE
@@ -101,7 +101,7 @@ impl Record {
         Ok(READ.load(root)?.unwrap_or_default())
     }
 
-    pub(crate) fn load_to_write(root: &Root) -> Result<Self, StateError> {
+    pub(crate) fn load_to_write(root: &Root) -> Result<Self, FileError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
@@ -316,7 +316,7 @@ impl Record {
     }
 
     /// A record without original settings is removed.
-    pub fn save(&self, root: &Root) -> Result<(), StateError> {
+    pub fn save(&self, root: &Root) -> Result<(), FileError> {
         if self.first_seen.is_empty() {
             FILE.remove(root)
         } else {

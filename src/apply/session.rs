@@ -8,7 +8,6 @@ use crate::apply::channels::change_planned_channels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
-use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
 use crate::apply::write::{has_new_managed, merge, write_plan};
 use crate::apply::{irqbalance, settings};
@@ -84,7 +83,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     mut plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     safe: impl FnOnce() -> Result<(), E>,
 ) -> Result<Applied, E> {
-    let lock = Lock::take(root, "apply", options.wait).map_err(ApplyError::from)?;
+    let lock = Lock::take(root, "apply", options.wait)?;
     let earlier = Trial::load(root).map_err(ApplyError::from)?;
     let earlier = earlier.filter(Trial::is_due);
     if earlier.is_some() {
@@ -93,7 +92,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     }
     let mut session = Session::begin(root, options, lock, earlier)?;
     let (mut machine, mut planned) = plan(root)?;
-    irqbalance::may_write(&planned).map_err(ApplyError::from)?;
+    irqbalance::may_write(&planned)?;
     session.before.add(&machine, &planned);
     session.add_to_record(&machine, &planned)?;
     if let Err(error) = safe() {
@@ -237,7 +236,7 @@ impl<'a> Session<'a> {
         Ok(saved?)
     }
 
-    fn save_trial(&self) -> Result<(), StateError> {
+    fn save_trial(&self) -> Result<(), FileError> {
         let mut trial = self.before.clone();
         if let Some(earlier) = &self.unrestored {
             trial.inherit(earlier);
@@ -258,7 +257,7 @@ impl<'a> Session<'a> {
     }
 
     /// For an apply that has changed nothing. What an earlier trial could not restore is left.
-    fn withdraw_trial(&self) -> Result<(), StateError> {
+    fn withdraw_trial(&self) -> Result<(), FileError> {
         match &self.unrestored {
             Some(earlier) => earlier.save(self.root),
             None => Trial::remove(self.root),
@@ -321,7 +320,7 @@ impl<'a> Session<'a> {
         Ok(self.save()?)
     }
 
-    fn save(&mut self) -> Result<(), StateError> {
+    fn save(&mut self) -> Result<(), FileError> {
         if self.record != self.saved {
             self.record.save(self.root)?;
             self.saved = self.record.clone();

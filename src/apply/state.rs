@@ -23,30 +23,19 @@ struct Versioned<'a, T> {
     value: &'a T,
 }
 
-/// A state file could not be read or written, so nothing was done.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StateError(String);
-
-impl From<FileError> for StateError {
-    fn from(error: FileError) -> Self {
-        Self(error.to_string())
-    }
-}
-
 impl StateFile {
     pub fn exists(&self, root: &Root) -> bool {
         root.exists(self.path)
     }
 
-    pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
+    pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, FileError> {
         let Some(text) = root.read_state(self.path)? else {
             return Ok(None);
         };
         let error = |reason: String, fix| {
             let (what, not_done) = (self.what, self.not_done);
             let reason = format!("not {what} ({reason}); {not_done}; fix: {fix}");
-            StateError::from(root.content_error(self.path, reason))
+            root.content_error(self.path, reason)
         };
         let away = "move the file away (what it says is lost) and run again";
         let invalid = |e: serde_json::Error| error(e.to_string(), away);
@@ -59,7 +48,7 @@ impl StateFile {
         serde_json::from_str(&text).map(Some).map_err(invalid)
     }
 
-    pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
+    pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), FileError> {
         let schema = self.schema;
         serde_json::to_string_pretty(&Versioned { schema, value })
             .map_err(|error| root.io_error(self.path, error))
@@ -67,20 +56,20 @@ impl StateFile {
             .map_err(|error| self.save_error(error))
     }
 
-    pub fn remove(&self, root: &Root) -> Result<(), StateError> {
+    pub fn remove(&self, root: &Root) -> Result<(), FileError> {
         root.remove_state(self.path)
             .map_err(|error| self.save_error(error))
     }
 
-    fn save_error(&self, error: FileError) -> StateError {
-        let FileError::Io { path, answer } = &error else {
-            return error.into();
+    fn save_error(&self, error: FileError) -> FileError {
+        let FileError::Io { path, answer } = error else {
+            return error;
         };
         let fix = match answer.kind() {
             std::io::ErrorKind::StorageFull => "; fix: remove files to make room there",
             _ => "",
         };
-        let (path, words, not_done) = (path.display(), errno_words(answer), self.not_done);
-        StateError(format!("{path}: {words}; {not_done}{fix}"))
+        let reason = format!("{}; {}{fix}", errno_words(&answer), self.not_done);
+        FileError::Content { path, reason }
     }
 }

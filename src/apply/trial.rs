@@ -12,7 +12,7 @@ use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::record::Record;
 use crate::apply::restore_settings::{differs, restore_settings};
 use crate::apply::settings::{self, Texts};
-use crate::apply::state::{StateError, StateFile};
+use crate::apply::state::StateFile;
 use crate::machine::Machine;
 use crate::machine::setting::SettingId;
 use crate::machine::wording::count;
@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::read;
 use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::restored::Restored;
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 const FILE: StateFile = StateFile {
     path: "/run/nicpin/try.json",
@@ -44,7 +44,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, StateError> {
+    pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, FileError> {
         Ok(Self {
             seconds,
             record: Record::load_to_write(root)?,
@@ -93,16 +93,16 @@ impl Trial {
         self.add_texts(earlier.before.clone());
     }
 
-    pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
+    pub fn load(root: &Root) -> Result<Option<Self>, FileError> {
         FILE.load(root)
     }
 
-    pub(crate) fn save(&self, root: &Root) -> Result<(), StateError> {
+    pub(crate) fn save(&self, root: &Root) -> Result<(), FileError> {
         FILE.save(root, self)
     }
 
     /// The settings stay. Under the lock.
-    pub(crate) fn remove(root: &Root) -> Result<(), StateError> {
+    pub(crate) fn remove(root: &Root) -> Result<(), FileError> {
         FILE.remove(root)
     }
 
@@ -173,7 +173,7 @@ impl Trial {
         mut self,
         root: &Root,
         planned: impl Iterator<Item = SettingId>,
-    ) -> Result<(), StateError> {
+    ) -> Result<(), FileError> {
         let many = self.before.len();
         for id in planned {
             self.before.remove(&id);
@@ -199,7 +199,7 @@ impl Trial {
         root: &Root,
         texts: Texts,
         restored: &Restored,
-    ) -> Result<(), StateError> {
+    ) -> Result<(), FileError> {
         self.before = restored.left_of(texts);
         if !self.over {
             self.irqbalance_failed = restored

@@ -1,7 +1,5 @@
 //! State files of the watcher: lock, state for `nicpin status`, pause after a restore, and last valid policy.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -9,9 +7,8 @@ use anyhow::{Result, bail};
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
-use nicpin::apply::{LockError, StateFile, Trial, TrialGuard};
+use nicpin::apply::{Lock, StateFile, Trial, TrialGuard};
 use nicpin::report::run::{WaitsFor, Watcher};
-use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
 pub const WATCHER: StateFile = StateFile {
@@ -32,25 +29,13 @@ pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
-/// Held until dropped.
-pub struct WatcherLock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
-
-impl WatcherLock {
-    pub fn take(root: &Root) -> Result<Self> {
-        let mut file = root.open_state(LOCK).map_err(LockError::from)?;
-        let unlockable = |error| LockError::from(root.io_error(LOCK, error));
-        if !try_lock(&file).map_err(unlockable)? {
-            let text = root.read_opt(LOCK).ok().flatten().unwrap_or_default();
-            let pid = match text.trim() {
-                "" => "unknown",
-                pid => pid,
-            };
-            bail!("another nicpin watch (pid {pid}) is already running");
-        }
-        // For people to read.
-        let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", process::id()));
-        Ok(Self(file))
-    }
+/// The lock of the only watcher.
+pub fn lock(root: &Root) -> Result<Lock> {
+    let taken = Lock::take_at(root, LOCK, &process::id().to_string(), || false)?;
+    taken.or_else(|pid| {
+        let pid = if pid.is_empty() { "unknown" } else { &pid };
+        bail!("another nicpin watch (pid {pid}) is already running")
+    })
 }
 
 /// In the kernel's ticks since boot; `None` if the process does not exist, or this user may not see it.

@@ -23,7 +23,8 @@ use crate::watch::event::EventKind::{self, Released, Request, Start};
 use crate::watch::journal::Priority::{Info, Notice, Warning};
 use crate::watch::journal::{self, Manager};
 use crate::watch::sources::Sources;
-use crate::watch::state::{self, WatcherLock};
+use crate::watch::state;
+use nicpin::apply::Lock;
 use nicpin::policy::Policy;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::{Root, sys};
@@ -50,7 +51,7 @@ pub struct Watch<'a> {
 /// requests what this machine does not have.
 pub fn watch(options: Watch<'_>) -> Result<Option<String>> {
     let Watch { root, observe, .. } = options;
-    let lock = match WatcherLock::take(root) {
+    let lock = match state::lock(root) {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if observe => {
@@ -114,7 +115,7 @@ pub(super) struct Loop<'a> {
     pub(super) options: Watch<'a>,
     pub(super) root: &'a Root,
     /// Without the lock, the state is not saved for `nicpin status`.
-    lock: Option<WatcherLock>,
+    lock: Option<Lock>,
     policy: ValidPolicy,
     pub(super) sources: Sources,
     manager: Manager,

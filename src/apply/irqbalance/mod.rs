@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub use socket::Setup;
 use socket::{BanError, Daemon, RECORDED, SHORT_TIMEOUT, TIMEOUT};
 
-use crate::apply::state::{StateError, StateFile};
+use crate::apply::error::ApplyError;
+use crate::apply::state::StateFile;
 use crate::cpuset::Inserted as _;
 use crate::machine::{Interface, Machine};
 use crate::plan::{IrqbalancePlan, Note, Plan};
@@ -21,7 +22,7 @@ use crate::report::outcome::IrqbalanceAction::{
     Banned, NotRequested, Refused, Started, Stopped, Unbanned,
 };
 use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 const FILE: StateFile = StateFile {
     path: "/run/nicpin/irqbalance.json",
@@ -47,11 +48,11 @@ pub struct RecordedIrq {
 }
 
 impl IrqbalanceRecord {
-    pub fn load(root: &Root) -> Result<Self, StateError> {
+    pub fn load(root: &Root) -> Result<Self, FileError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    fn save(&self, root: &Root) -> Result<(), StateError> {
+    fn save(&self, root: &Root) -> Result<(), FileError> {
         if *self == Self::default() {
             FILE.remove(root)
         } else {
@@ -121,22 +122,18 @@ fn not_held(held: usize, requested: usize) -> BanError {
     ))
 }
 
-/// irqbalance runs, or may run, and the policy refuses to write while it does.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct RunningError(String);
-
-pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
+pub fn may_write(plan: &Plan) -> Result<(), ApplyError> {
+    let refused = |why| Err(ApplyError::Irqbalance(why));
     if let Some(running) = plan
         .irqbalance
         .as_ref()
         .filter(|balancer| balancer.action == Refuse)
     {
-        return Err(RunningError(format!(
+        return refused(format!(
             "irqbalance runs (process {}) and would change the affinities again; nothing was written: stop it, or use \
              --irqbalance ban or stop",
             running.pid
-        )));
+        ));
     }
     for note in &plan.notes {
         if let Note::IrqbalanceUnknown {
@@ -144,10 +141,10 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
             action: Refuse,
         } = note
         {
-            return Err(RunningError(format!(
+            return refused(format!(
                 "whether irqbalance runs could not be determined, because {hidden} cannot be read; nothing was written: \
                  run as root, or use --irqbalance ban or ignore"
-            )));
+            ));
         }
     }
     Ok(())
@@ -275,10 +272,14 @@ fn stop(root: &Root) -> Result<Done, BanError> {
 }
 
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
-    let mut pid = None;
-    let undone = undo(root, before, &mut pid).transpose()?;
+    let undone = match IrqbalanceRecord::load(root) {
+        Ok(record) if record == *before => return None,
+        record => record
+            .map_err(BanError::from)
+            .and_then(|record| undo(root, before, &record)),
+    };
     // irqbalance may have been started; its number is only shown.
-    let pid = pid.or_else(|| running(root).unwrap_or(None));
+    let pid = running(root).unwrap_or(None);
     Some(outcome(pid, 0, undone))
 }
 
@@ -311,19 +312,13 @@ pub fn has_something_to_undo(root: &Root) -> bool {
     IrqbalanceRecord::load(root).map_or(true, |record| record != IrqbalanceRecord::default())
 }
 
-/// `found`: the process id of the irqbalance that runs now.
 fn undo(
     root: &Root,
     before: &IrqbalanceRecord,
-    found: &mut Option<i32>,
-) -> Result<Option<Done>, BanError> {
-    let record = IrqbalanceRecord::load(root)?;
-    if record == *before {
-        return Ok(None);
-    }
-    *found = running(root)?;
+    record: &IrqbalanceRecord,
+) -> Result<Done, BanError> {
     let (mut done, mut unbanned) = (Unbanned, 0);
-    match *found {
+    match running(root)? {
         None if record.stopped && !before.stopped => {
             // Without waiting: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, "start --no-block")?;
@@ -348,7 +343,7 @@ fn undo(
     }
     before.save(root)?;
     let changed = unbanned > 0 || done == Started;
-    Ok(Some((done, changed, unbanned)))
+    Ok((done, changed, unbanned))
 }
 
 /// At fixed paths and run without environment variables, so that nobody else chooses what root runs.

@@ -18,9 +18,8 @@ use nix::sys::socket::{
 };
 use nix::unistd::geteuid;
 
-use crate::apply::state::StateError;
 use crate::read::tools;
-use crate::root::{Root, errno_words};
+use crate::root::{FileError, Root, errno_words};
 
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
@@ -104,8 +103,8 @@ impl BanError {
     }
 }
 
-impl From<StateError> for BanError {
-    fn from(error: StateError) -> Self {
+impl From<FileError> for BanError {
+    fn from(error: FileError) -> Self {
         Self::Other(error.to_string())
     }
 }
