@@ -12,7 +12,7 @@ use crate::apply::state::StateFile;
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
 use crate::machine::setting::{Place, PortId, SettingId, SettingName};
-use crate::machine::{Channels, Interface, Machine, Program, Rss, SettingKind, Vector};
+use crate::machine::{Channels, Interface, Machine, Program, Rss, Setting, SettingKind, Vector};
 use crate::plan::Plan;
 use crate::read::handlers::Handlers;
 use crate::report::outcome::{Outcome, WriteResult};
@@ -167,11 +167,12 @@ impl Record {
 
     /// IRQs may be understood otherwise now, as with another row of the policy; an IRQ has one original setting.
     fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
-        let planned = plan.interfaces.iter();
-        let planned = planned.filter_map(|planned| machine.interface(&planned.name));
         // While a driver makes its queues anew, netlink and names are of different moments.
-        let is_clear = |interface: &&Interface| interface.contradictions.is_empty();
-        let settings = planned.filter(is_clear).flat_map(Interface::settings);
+        let is_clear = |setting: &Setting<'_>| {
+            let interface = setting.owner;
+            interface.is_some_and(|interface| interface.contradictions.is_empty())
+        };
+        let settings = settings::of_plan(machine, plan).filter(is_clear);
         let renamed = settings.filter_map(|setting| {
             let (id, irq) = (setting.id(), Irq::now(root, setting.irq()?));
             let other = self
@@ -214,10 +215,8 @@ impl Record {
     /// Original settings of IRQs that are recorded for another interface, which has them, too: the current ones may be
     /// those of the last apply.
     fn first_seen_by_others(&self, root: &Root, machine: &Machine, plan: &Plan) -> Texts {
-        let planned = plan.interfaces.iter();
-        let planned = planned.filter_map(|planned| machine.interface(&planned.name));
-        let settings = planned.flat_map(Interface::settings);
-        let new = settings.filter(|setting| !self.first_seen.contains_key(&setting.id()));
+        let new = settings::of_plan(machine, plan)
+            .filter(|setting| !self.first_seen.contains_key(&setting.id()));
         let shared = new.filter_map(|setting| {
             let irq = Irq::now(root, setting.irq()?);
             let text = self.ids_of(irq).find_map(|id| self.first_seen.get(id))?;

@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
     fn save_trial(&self) -> Result<(), FileError> {
         let mut trial = self.before.clone();
         if let Some(earlier) = &self.unrestored {
-            trial.inherit(earlier);
+            trial.add_texts(earlier.before.clone());
         }
         trial.save(self.root)
     }

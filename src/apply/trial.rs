@@ -35,7 +35,7 @@ pub struct Trial {
     pub seconds: u64,
     pub over: bool,
     /// Settings that the apply may change; when the trial is over, those that could not be restored.
-    before: Texts,
+    pub(crate) before: Texts,
     pub(crate) record: Record,
     irqbalance: IrqbalanceRecord,
     /// irqbalance's bans could not be restored when the trial was over.
@@ -63,7 +63,7 @@ impl Trial {
         });
     }
 
-    fn add_texts(&mut self, texts: Texts) {
+    pub(crate) fn add_texts(&mut self, texts: Texts) {
         for (id, text) in texts {
             self.before.entry(id).or_insert(text);
         }
@@ -87,10 +87,6 @@ impl Trial {
             record.save(root)?;
         }
         Ok(restored.with_counts())
-    }
-
-    pub(crate) fn inherit(&mut self, earlier: &Self) {
-        self.add_texts(earlier.before.clone());
     }
 
     pub fn load(root: &Root) -> Result<Option<Self>, FileError> {

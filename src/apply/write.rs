@@ -280,27 +280,33 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(30),
 ];
 
-/// Reads again if it differs: while an interrupt makes a pending move, a reader finds the old affinity for a moment
-/// (`irq_move_masked_irq`).
-fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
+fn patiently<T>(mut attempt: impl FnMut() -> T, is_final: impl Fn(&T) -> bool) -> T {
     for pause in PAUSES {
-        let text = read(root, write)?;
-        if write.kind != Vector || means_same(write.kind, &text, value) {
-            return Ok(text);
+        let answer = attempt();
+        if is_final(&answer) {
+            return answer;
         }
         sleep(pause);
     }
-    read(root, write)
+    attempt()
+}
+
+/// Reads again if it differs: while an interrupt makes a pending move, a reader finds the old affinity for a moment
+/// (`irq_move_masked_irq`).
+fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
+    let is_final = |read: &Result<String, _>| {
+        let differs = |text: &String| !means_same(write.kind, text, value);
+        write.kind != Vector || !read.as_ref().is_ok_and(differs)
+    };
+    patiently(|| read(root, write), is_final)
 }
 
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
-    for pause in PAUSES {
-        match kinds::set(root, write, value) {
-            Err(error) if matches!(errno_of(&error), Some(EBUSY | EAGAIN | EINTR)) => sleep(pause),
-            done => return done,
-        }
-    }
-    kinds::set(root, write, value)
+    let is_busy = |error: &io::Error| matches!(errno_of(error), Some(EBUSY | EAGAIN | EINTR));
+    patiently(
+        || kinds::set(root, write, value),
+        |written| !written.as_ref().is_err_and(is_busy),
+    )
 }
 
 fn effective_elsewhere(

@@ -31,7 +31,7 @@ pub struct Setting<'a> {
     pub number: u32,
     pub held: Held<'a>,
     /// `None` for a setting of the whole machine.
-    owner: Option<&'a Interface>,
+    pub(crate) owner: Option<&'a Interface>,
 }
 
 /// A write's kind, number and interface, which is empty for IRQs and threads: interfaces may share them.
