@@ -93,6 +93,10 @@ impl Trial {
         FILE.load(root)
     }
 
+    pub fn waiting(root: &Root) -> Result<Option<Self>, FileError> {
+        Ok(Self::load(root)?.filter(|trial| !trial.over))
+    }
+
     pub(crate) fn save(&self, root: &Root) -> Result<(), FileError> {
         FILE.save(root, self)
     }
@@ -105,8 +109,7 @@ impl Trial {
     /// A pending trial restores `first_seen` when it expires; if that cannot be saved, the settings that it has. Under
     /// the lock.
     pub(crate) fn restores(root: &Root, first_seen: &Texts) {
-        let trial = Self::load(root).ok().flatten();
-        if let Some(trial) = trial.filter(|trial| !trial.over) {
+        if let Ok(Some(trial)) = Self::waiting(root) {
             let before = first_seen.clone();
             let _ = Self {
                 before,

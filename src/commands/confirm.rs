@@ -177,7 +177,7 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
 
 /// An unreadable trial file counts as unconfirmed.
 pub fn waits(root: &Root) -> bool {
-    Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
+    !matches!(Trial::waiting(root), Ok(None))
 }
 
 /// Whether no trial waits, or one whose apply changed nothing.

@@ -267,8 +267,8 @@ pub fn read_and_compare(
         ReadOptions::default(),
     )?;
     // Apply and confirm report a file that cannot be read.
-    let trial = Trial::load(root).ok().flatten();
-    let trial = trial.filter(|trial| !trial.over && !trial.found_all_as_planned(root));
+    let trial = Trial::waiting(root).ok().flatten();
+    let trial = trial.filter(|trial| !trial.found_all_as_planned(root));
     plan.notes.extend(trial.map(|trial| Note::TrialWaits {
         seconds: trial.seconds,
     }));

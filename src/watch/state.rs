@@ -72,7 +72,7 @@ pub fn why_blocked(root: &Root) -> Option<WaitsFor> {
     if PAUSE.exists(root) {
         return Some(WaitsFor::Apply);
     }
-    let waits = Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over));
+    let waits = matches!(Trial::waiting(root), Ok(Some(_)));
     (waits && TrialGuard::open(root).is_ok_and(|watch| !watch.has_ended()))
         .then_some(WaitsFor::Trial)
 }
