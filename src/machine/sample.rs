@@ -23,12 +23,8 @@ pub struct Sample {
     /// Since a moment that all compared samples share.
     pub at: Duration,
     pub interrupts: Counts,
-    /// By CPU: `busy` to `softirq`.
-    pub times: BTreeMap<u32, CpuCounts>,
-    /// By CPU: `net_rx` and `net_tx`.
-    pub softirqs: BTreeMap<u32, CpuCounts>,
-    /// Backlogs by CPU: `processed` to `rps`.
-    pub softnet: BTreeMap<u32, CpuCounts>,
+    /// Online CPUs.
+    pub cpus: BTreeMap<u32, CpuCounts>,
     pub interfaces: BTreeMap<String, Counters>,
     pub threads: BTreeMap<u32, ThreadCounts>,
     /// Packets. Read before `interrupts`: a packet's interrupt precedes it.
@@ -153,27 +149,13 @@ impl Delta {
             (go_on && was.index == now.index).then_some(values)
         };
         let (interfaces, interfaces_changed) = compare(&from.interfaces, &to.interfaces, traffic);
-        let mut cpus: BTreeMap<u32, CpuCounts> = BTreeMap::new();
-        // A CPU that is offline at either end still has rows in /proc/softirqs.
-        let is_online = |cpu: &u32| {
-            [&from.times, &to.times]
-                .into_iter()
-                .all(|times| times.is_empty() || times.contains_key(cpu))
-        };
-        for (was, now) in [
-            (&from.times, &to.times),
-            (&from.softirqs, &to.softirqs),
-            (&from.softnet, &to.softnet),
-        ] {
-            let (grown, _) = compare(was, now, |was, now| Some(now.since(*was).0));
-            for (cpu, counts) in grown.into_iter().filter(|(cpu, _)| is_online(cpu)) {
-                cpus.entry(cpu).or_default().add(counts);
-            }
-        }
-        let changed = |cpus: fn(&Sample) -> CpuSet| {
-            let (before, after) = (cpus(from), cpus(to));
-            before.difference(&after).union(&after.difference(&before))
-        };
+        let (cpus, cpus_changed) = compare(&from.cpus, &to.cpus, |was, now| {
+            let (grown, _) = now.since(*was);
+            Some(grown)
+        });
+        let [before, after] =
+            [from, to].map(|sample| sample.interrupts.cpus.iter().copied().collect::<CpuSet>());
+        let columns_changed = before.difference(&after).union(&after.difference(&before));
         let runs = |(&pid, now): (&u32, &ThreadCounts)| {
             // A smaller count is that of another thread with this process id.
             let runs = (now.switches).saturating_sub(from.threads.get(&pid)?.switches);
@@ -202,8 +184,7 @@ impl Delta {
             cpus,
             interfaces,
             threads: to.threads.iter().filter_map(runs).inserted(),
-            cpus_changed: changed(|sample| sample.interrupts.cpus.iter().copied().collect())
-                .union(&changed(|sample| sample.times.keys().copied().collect())),
+            cpus_changed: columns_changed.iter().chain(cpus_changed).collect(),
             irqs_changed,
             interfaces_changed,
         }
@@ -253,7 +234,7 @@ impl Delta {
     }
 }
 
-trait Row: Copy {
+pub(crate) trait Row: Copy {
     fn all(&mut self) -> Vec<&mut u64>;
 
     fn add(&mut self, mut more: Self) {

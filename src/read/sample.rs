@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
-use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
+use crate::machine::sample::{
+    CounterSelection, Counters, CpuCounts, InterfaceCounts, Row as _, Sample,
+};
 use crate::machine::setting::NET;
 use crate::read::files::{number, number_after};
 use crate::read::interrupts::{columns, counts, numbers};
@@ -36,11 +38,14 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
             .extend(threads::counts(root, pid)?.map(|counts| (pid, counts)));
     }
     if wanted.cpus {
-        sample.times = counters(root, "/proc/stat", times)?;
-        sample.softirqs = counters(root, "/proc/softirqs", softirqs)?;
-        let online: Vec<u32> = sample.times.keys().copied().collect();
+        let times = counters(root, "/proc/stat", times)?;
+        let online: Vec<u32> = times.keys().copied().collect();
         let softnet = |text: &str| softnet(text, &online);
-        sample.softnet = counters(root, "/proc/net/softnet_stat", softnet)?;
+        sample.cpus = joined(&[
+            times,
+            counters(root, "/proc/softirqs", softirqs)?,
+            counters(root, "/proc/net/softnet_stat", softnet)?,
+        ]);
     }
     Ok(sample)
 }
@@ -62,6 +67,19 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
     Ok(root
         .is_there(&net.path)?
         .then_some(Counters { index, values }))
+}
+
+/// An offline CPU still has a column in `/proc/softirqs`. A tree may lack files.
+fn joined(files: &[BTreeMap<u32, CpuCounts>; 3]) -> BTreeMap<u32, CpuCounts> {
+    let is_online = |cpu: &u32| {
+        let mut files = files.iter().filter(|file| !file.is_empty());
+        files.all(|file| file.contains_key(cpu))
+    };
+    let mut cpus: BTreeMap<u32, CpuCounts> = BTreeMap::new();
+    for (cpu, counts) in files.iter().flatten().filter(|(cpu, _)| is_online(cpu)) {
+        cpus.entry(*cpu).or_default().add(*counts);
+    }
+    cpus
 }
 
 /// `None` if a needed line has not the kernel's format.
@@ -250,6 +268,24 @@ mod tests {
         for bad in ["garbage\n", "1 2\n", "1 2 3\n1 2 3\n"] {
             assert_eq!(softnet(bad, &[0]), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn cpus_that_some_file_leaves_out_are_offline() {
+        let busy = CpuCounts {
+            busy: 3,
+            ..CpuCounts::default()
+        };
+        let polls = CpuCounts {
+            net_rx: 5,
+            ..CpuCounts::default()
+        };
+        let both = CpuCounts { busy: 3, ..polls };
+        let by_cpu = |counts, cpus: &[u32]| cpus.iter().map(|&cpu| (cpu, counts)).collect();
+        let (times, softirqs) = (by_cpu(busy, &[0, 2]), by_cpu(polls, &[0, 1, 2, 3]));
+        let softnet = BTreeMap::new();
+        let expected: BTreeMap<u32, CpuCounts> = by_cpu(both, &[0, 2]);
+        assert_eq!(joined(&[times, softirqs, softnet]), expected);
     }
 
     proptest! {

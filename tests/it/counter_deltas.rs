@@ -82,7 +82,7 @@ fn what_changes_in_one_of_several_steps_is_left_out_of_their_sum() {
             &header,
             &rows.iter().map(|row| &**row).collect_vec(),
         );
-        sample.times = cpus
+        sample.cpus = cpus
             .iter()
             .map(|&cpu| (cpu, CpuCounts::default()))
             .collect();
@@ -162,7 +162,7 @@ fn an_interface_that_is_removed_or_added_is_named() {
 #[test]
 fn cpus_by_what_they_did() {
     let sample = |busy, net_rx, processed, cpus: &[u32]| Sample {
-        times: cpus
+        cpus: cpus
             .iter()
             .map(|&cpu| {
                 (
@@ -171,34 +171,12 @@ fn cpus_by_what_they_did() {
                         busy,
                         irq: 1,
                         softirq: busy / 2,
-                        ..CpuCounts::default()
-                    },
-                )
-            })
-            .collect(),
-        softirqs: (0..4)
-            .map(|cpu| {
-                (
-                    cpu,
-                    CpuCounts {
                         net_rx,
                         net_tx: 2,
-                        ..CpuCounts::default()
-                    },
-                )
-            })
-            .collect(),
-        softnet: cpus
-            .iter()
-            .map(|&cpu| {
-                (
-                    cpu,
-                    CpuCounts {
                         processed,
                         dropped: 3,
                         squeezed: processed,
                         rps: 0,
-                        ..CpuCounts::default()
                     },
                 )
             })

@@ -124,40 +124,16 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             &BTreeSet::from([32, 33, 332, 333]),
         )
         .unwrap(),
-        times: (0..4)
+        cpus: (0..4)
             .map(|cpu| {
                 (
                     cpu,
                     CpuCounts {
                         busy: ticks * 2,
-                        irq: 0,
                         softirq: ticks,
-                        ..CpuCounts::default()
-                    },
-                )
-            })
-            .collect(),
-        softirqs: (0..4)
-            .map(|cpu| {
-                (
-                    cpu,
-                    CpuCounts {
                         net_rx: work.into(),
-                        net_tx: 0,
-                        ..CpuCounts::default()
-                    },
-                )
-            })
-            .collect(),
-        softnet: (0..4)
-            .map(|cpu| {
-                (
-                    cpu,
-                    CpuCounts {
                         processed: ticks * 10,
-                        dropped: 0,
                         squeezed: ticks / 10,
-                        rps: 0,
                         ..CpuCounts::default()
                     },
                 )
@@ -330,7 +306,7 @@ fn what_appeared_or_vanished_is_noted() {
     );
     to.interfaces.remove("veth0");
     to.interrupts.rows.remove(&333);
-    to.times.remove(&3);
+    to.cpus.remove(&3);
     let measure = measure(&from, &to);
     let notes: BTreeMap<&str, String> = measure
         .notes
