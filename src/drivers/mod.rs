@@ -11,10 +11,9 @@ mod row;
 mod table;
 
 use std::fmt;
-use std::iter::repeat;
+use std::iter::{repeat, repeat_n};
 use std::sync::LazyLock;
 
-use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use self::pattern::Fit;
@@ -67,25 +66,24 @@ impl Driver {
             Role::Tx => Some(tx),
             _ => Some(rx),
         };
-        let mut left = vectors;
-        for part in self.order {
-            left = match *part {
-                OrderPart::Queues(role) => left.checked_sub(queues(role)?)?,
-                OrderPart::Others(..) => left,
-            };
-        }
-        let parts = self.order.iter().map(|part| match *part {
-            OrderPart::Queues(role) => {
-                let numbers = (0..).take(queues(role)?);
-                Some(numbers.map(|queue| (role, Some(queue))).collect_vec())
-            }
-            OrderPart::Others(least, most) => {
-                let fits = (least..=most).contains(&left);
-                fits.then(|| vec![(Role::Control, None); left])
-            }
+        let of_queues = self.order.iter().map(|part| match *part {
+            OrderPart::Queues(role) => queues(role),
+            OrderPart::Others(..) => Some(0),
         });
-        let parts: Vec<Vec<_>> = parts.collect::<Option<_>>()?;
-        (!parts.is_empty()).then(|| parts.concat())
+        let others = vectors.checked_sub(of_queues.sum::<Option<usize>>()?)?;
+        let mut serve = Vec::new();
+        for part in self.order {
+            match *part {
+                OrderPart::Queues(role) => {
+                    serve.extend((0..).take(queues(role)?).map(|queue| (role, Some(queue))));
+                }
+                OrderPart::Others(least, most) if (least..=most).contains(&others) => {
+                    serve.extend(repeat_n((Role::Control, None), others));
+                }
+                OrderPart::Others(..) => return None,
+            }
+        }
+        (!self.order.is_empty()).then_some(serve)
     }
 }
 

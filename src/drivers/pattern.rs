@@ -23,7 +23,8 @@ use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 pub struct Pattern {
     row: Cow<'static, str>,
     length: usize,
-    ways: Ways,
+    /// `None` if the name has it, as `{way}`.
+    role: Option<Role>,
     pub(super) numbering: Numbering,
     /// The length in bytes at which the driver truncates the name; 0 for never.
     pub(super) cut: usize,
@@ -67,10 +68,8 @@ pub enum Numbering {
     None,
 }
 
-/// Roles, each with the word for `{way}`.
-type Ways = &'static [(&'static str, Role)];
-
-const WAYS: Ways = &[
+/// The words for `{way}`, and the role of each.
+const WAYS: [(&str, Role); 5] = [
     ("TxRx", Combined),
     ("rx", Rx),
     ("tx", Tx),
@@ -78,14 +77,7 @@ const WAYS: Ways = &[
     ("Tx-Rx", Combined),
 ];
 
-const ROLES: [Ways; 6] = [
-    &[("", Combined)],
-    &[("", Rx)],
-    &[("", Tx)],
-    &[("", Data)],
-    &[("", Rdma)],
-    &[("", Control)],
-];
+const ROLES: [Role; 6] = [Combined, Rx, Tx, Data, Rdma, Control];
 
 pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
 pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
@@ -123,19 +115,17 @@ impl Pattern {
         let (text, meaning) = (text.trim(), meaning.trim());
         let (meaning, cut) = meaning.split_once(", cut ").unwrap_or((meaning, "0"));
         let (word, rest) = meaning.split_once(' ').unwrap_or((meaning, ""));
-        let mut roles = ROLES.iter();
-        let role = roles.find(|ways| ways[0].1.name() == word);
-        let has_way = text.contains("{way}");
-        let (ways, rest) = match role {
-            Some(ways) if !has_way => (*ways, rest.trim()),
-            None if has_way => (WAYS, meaning),
-            Some(_) => {
+        let role = ROLES.into_iter().find(|role| role.name() == word);
+        let rest = match (role, text.contains("{way}")) {
+            (Some(_), false) => rest.trim(),
+            (None, true) => meaning,
+            (Some(_), true) => {
                 return Err(format!(
                     "`{text}` has its role in {{way}}; leave out `{word}`"
                 ));
             }
-            None => {
-                let known = ROLES.map(|ways| ways[0].1.name()).join(", ");
+            (None, false) => {
+                let known = ROLES.map(Role::name).join(", ");
                 return Err(format!(
                     "`{text}` needs its role, as in `{text} = rx`; expected one of {known}"
                 ));
@@ -143,7 +133,7 @@ impl Pattern {
         };
         let mut numberings = NUMBERINGS.iter();
         let numbering = match rest {
-            "" if matches!(ways[0].1, Control | Data) => Numbering::None,
+            "" if matches!(role, Some(Control | Data)) => Numbering::None,
             "" if text.contains("{n}") => Queue,
             "" => Shared,
             rest => {
@@ -155,7 +145,7 @@ impl Pattern {
         };
         Ok(Self {
             length: text.len(),
-            ways,
+            role,
             numbering,
             cut: cut
                 .parse()
@@ -207,8 +197,9 @@ impl Pattern {
         action: &'a str,
     ) -> impl DoubleEndedIterator<Item = (&'p Self, Role, Fit<'a>)> {
         let is_cut = self.cut > 0 && action.len() == self.cut;
-        let ways = self.ways.iter();
-        ways.filter_map(move |&(way, role)| {
+        let own = self.role.map(|role| ("", role));
+        let ways = WAYS.into_iter().filter(move |_| own.is_none());
+        own.into_iter().chain(ways).filter_map(move |(way, role)| {
             Some((self, role, fit(self.text(), way, action, is_cut)?))
         })
     }
