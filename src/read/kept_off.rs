@@ -3,8 +3,6 @@
 //! those of `isolcpus=managed_irq`, which without `domain` only the kernel's command line shows
 //! (`Documentation/admin-guide/kernel-parameters.txt`), and those banned in the file of irqbalance's service.
 
-use serde::{Deserialize, Serialize};
-
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::topology::KeptOff;
 use crate::read::files::{assigned, read_best_effort};
@@ -15,18 +13,11 @@ const COMMAND_LINE: &str = "/proc/cmdline";
 /// Debian; Fedora and its derivatives.
 const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
-/// Source and CPUs. A capture has only these parts of the files.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct OtherLists(Vec<(String, String)>);
-
 pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     let default = root.read_as(DEFAULT_AFFINITY, CpuSet::parse_kernel_mask)?;
     let outside = default.map(|default| (DEFAULT_AFFINITY.to_owned(), online.difference(&default)));
-    let others = root
-        .gist("/nicpin/kept-off", || others(root))?
-        .0
-        .into_iter();
-    let others = others.filter_map(|(by, list)| Some((by, CpuSet::parse_list(&list).ok()?)));
+    // A capture has only these parts of the files.
+    let others = root.gist("/nicpin/kept-off", || others(root))?;
     let all = outside.into_iter().chain(others);
     let online = all.map(|(by, cpus)| KeptOff {
         cpus: cpus.intersection(online),
@@ -35,7 +26,8 @@ pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     Ok(online.filter(|kept| !kept.cpus.is_empty()).collect())
 }
 
-fn others(root: &Root) -> OtherLists {
+/// By source.
+fn others(root: &Root) -> Vec<(String, CpuSet)> {
     let mut found = Vec::new();
     let line = read_best_effort(root, COMMAND_LINE).unwrap_or_default();
     if let Some(cpus) = managed_cpus(&line) {
@@ -45,8 +37,7 @@ fn others(root: &Root) -> OtherLists {
         let text = read_best_effort(root, file).unwrap_or_default();
         found.extend(banned_cpus(&text).map(|cpus| (file.to_owned(), cpus)));
     }
-    let lists = found.into_iter();
-    OtherLists(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
+    found
 }
 
 fn managed_cpus(line: &str) -> Option<CpuSet> {
