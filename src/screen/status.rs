@@ -186,8 +186,6 @@ fn table(page: &mut Page, status: &Status, most: usize) {
             Some(now).filter(|now| *now > 0 || interface.queues == 0),
             "?",
         );
-        let why = why(interface, false);
-        let why = text_if(!is_shared || interface.state != Crowded, &why);
         let mut cells = [
             interface.name.clone(),
             text_or(speed.map(short_speed), &interface.link),
@@ -205,7 +203,7 @@ fn table(page: &mut Page, status: &Status, most: usize) {
             ),
             format!("{now}{}", with_prefix(" -> ", planned)),
             text_or(interface.per_second.map(rate), "-"),
-            join_nonempty(": ", [interface.state.name(), why]),
+            join_nonempty(": ", [interface.state.name(), &why(interface, false)]),
         ]
         .map(Cell::from);
         cells[7].tone = tone(interface.state);
