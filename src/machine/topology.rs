@@ -113,14 +113,12 @@ impl Topology {
                 return home(nodes, if is_own { NumaNode } else { Nearest });
             }
         }
-        if let Ok((&only, node)) = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| !node.cpus.is_empty())
-            .exactly_one()
-        {
-            if node.cpus.intersects(usable) {
-                return home(NodeSet::single(only), SingleNode);
+        let mut with_cpus = self.nodes.iter().filter(|(_, node)| !node.cpus.is_empty());
+        if let Some((&first, node)) = with_cpus.next() {
+            // Emulated nodes (`numa=fake`) divide the memory of one, and have all of its CPUs.
+            let is_only = with_cpus.all(|(_, other)| other.cpus == node.cpus);
+            if is_only && node.cpus.intersects(usable) {
+                return home(NodeSet::single(first), SingleNode);
             }
         }
         // When the node is unknown, `local_cpulist` holds all CPUs.
@@ -183,7 +181,7 @@ pub enum NodeSource {
     LocalCpulist,
     /// The nearest node with usable CPUs; the device's own has none.
     Nearest,
-    /// Only one node has CPUs.
+    /// Only one node has CPUs, or all have the same.
     #[serde(rename = "single-node")]
     SingleNode,
     /// The policy names CPUs that are all on one node.
@@ -196,7 +194,7 @@ impl NodeSource {
     pub fn reason(self, node: Option<u32>) -> String {
         match node {
             None => "node unknown".to_owned(),
-            Some(node) if self == Self::SingleNode => format!("node {node}, the only node"),
+            Some(node) if self == Self::SingleNode => format!("node {node}, which has all CPUs"),
             Some(node) => format!("local (node {node})"),
         }
     }

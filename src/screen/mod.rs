@@ -335,7 +335,7 @@ pub(crate) fn heading(
     let speed = with_prefix(", ", mbps.map(speed));
     let by = match source {
         NumaNode | Unknown => "",
-        SingleNode => " (the only one)",
+        SingleNode => " (it has all CPUs)",
         Nearest => " (the nearest)",
         LocalCpulist => " (by local_cpulist)",
         Policy => " (by the policy)",

@@ -158,7 +158,7 @@ fn node(interface: &PlannedInterface) -> String {
         }
         LocalCpulist => format!("{node}; local_cpulist of {device} names the local CPUs"),
         Nearest => format!("{node}: nearest to the node of {device}, which has no usable CPU"),
-        SingleNode => format!("{node}: the only node with CPUs"),
+        SingleNode => format!("{node}: it has all CPUs"),
         Policy => format!("{node}: it has all CPUs that the policy names"),
         Unknown => format!(
             "unknown: numa_node of {device} is no node of this machine, and local_cpulist is all CPUs"

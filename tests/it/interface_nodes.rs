@@ -163,3 +163,20 @@ fn a_virtual_function_without_a_node_has_its_parents() {
         (Some(1), NodeSource::NumaNode, &set("4-7"))
     );
 }
+
+/// As a Raspberry Pi 5 is started by its firmware (`numa=fake=8`): each node has all CPUs, so all are local.
+#[test]
+fn emulated_nodes_divide_memory_alone() {
+    let mut host = machine(1, 4, 1, 4);
+    let node = host.topology.nodes[&0].clone();
+    host.topology.nodes = (0..8).map(|id| (id, node.clone())).collect();
+    add(&mut host, "eth0", None, 1);
+    let plan = plan(&host);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (Some(0), NodeSource::SingleNode, &set("0-3"))
+    );
+    assert!(codes(eth0).is_empty());
+    assert_eq!(plan.score.local, Some(1.0));
+}
