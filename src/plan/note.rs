@@ -116,7 +116,7 @@ pub enum Note {
     },
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
-    #[error("no IRQ is known of receive queue {queues}")]
+    #[error("no IRQ is known of receive {} {queues}", if .queues.len() > 1 { "queues" } else { "queue" })]
     QueuesUnserved { queues: QueueSet },
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },

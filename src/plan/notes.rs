@@ -251,7 +251,11 @@ fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<No
     // Which queues these IRQs serve is not known, but how many there are.
     let most = interface.rx_queues.len().max(interface.tx_queues.len());
     let most = Some(most).filter(|&most| has_data && most > 0);
-    let queues = (interface.active_queues())
+    let active = interface.active_queues();
+    if most.is_some_and(|most| most > active) {
+        return None;
+    }
+    let queues = active
         .min(planned.unwrap_or(usize::MAX))
         .min(most.unwrap_or(usize::MAX));
     let cores = port.core_count();

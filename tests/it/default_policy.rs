@@ -10,7 +10,7 @@ use crate::support::host::{
     vector,
 };
 use crate::support::run::Copy;
-use nicpin::machine::{Channels, Machine, Role};
+use nicpin::machine::{Channels, Machine, Role, RxQueue};
 use nicpin::plan::NodeSource;
 
 #[test]
@@ -101,6 +101,16 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
     assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
     assert_eq!(codes(eth0), ["queues-exceed-cores"]);
     assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 4 eth0"));
+    // IRQs that are fewer than the queues serve several each: fewer queues need not be fewer IRQs.
+    let vectors = host.interfaces[0].vectors.iter_mut();
+    vectors.for_each(|vector| (vector.role, vector.queue) = (Role::Data, None));
+    let codes_of = |host: &Machine| codes(of(&crate::support::host::plan(host), "eth0"));
+    assert_eq!(codes_of(&host), ["data-vectors", "queues-exceed-cores"]);
+    let rx = host.interfaces[0].rx_queues[5].clone();
+    host.interfaces[0]
+        .rx_queues
+        .push(RxQueue { index: 6, ..rx });
+    assert_eq!(codes_of(&host), ["data-vectors"]);
 }
 
 #[test]

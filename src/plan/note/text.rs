@@ -73,7 +73,7 @@ pub(super) fn vectors_unreadable(
 }
 
 pub(super) fn data_vectors(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
-    let begin = "which queues its IRQs serve is not known; they are placed one to a core: ";
+    let begin = "which queues its IRQs serve is not known; each counts as a queue: ";
     write_list(begin, vectors, out)
 }
 
