@@ -176,7 +176,7 @@ fn bindings(
     Ok((
         sides,
         planned
-            .map(MeasuredInterface::planned)
+            .map(|interface| MeasuredInterface::planned(interface, machine))
             .chain(kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
             .collect(),
     ))

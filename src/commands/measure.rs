@@ -118,7 +118,8 @@ fn read_subjects(
     let selection = Selection::new(&machine, &selectors, if_present)?;
     // The plan maps vectors to queues, independent of the policy.
     let mut plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
-    subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
+    let planned = plan.interfaces.iter();
+    subjects.extend(planned.map(|interface| MeasuredInterface::planned(interface, &machine)));
     plan.notes.retain(Note::is_of_selection);
     Ok((machine, subjects, plan.notes))
 }

@@ -83,7 +83,7 @@ impl Picture {
     pub fn new(machine: &Machine, plan: &Plan) -> Self {
         let topology = &machine.topology;
         let cards = plan.interfaces.iter().enumerate().map(card).collect_vec();
-        let [now, planned] = [effective_cpus, planned_cpus].map(|cpus| marks(topology, plan, cpus));
+        let [now, planned] = [effective_cpus, planned_cpus].map(|cpus| marks(machine, plan, cpus));
         let scene = |title, score: &Score, marks| Scene {
             title,
             score: words(score),
@@ -232,20 +232,18 @@ fn planned_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
 }
 
 fn marks(
-    topology: &Topology,
+    machine: &Machine,
     plan: &Plan,
     cpus: fn(&PlannedVector, &CpuSet) -> CpuSet,
 ) -> BTreeSet<Mark> {
     let mut marks = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
-            let near = (vector.node)
-                .or(interface.local_node())
-                .map(|own| topology.cpus_near(own));
+            let near = interface.local_to(vector, machine);
             let Some(queue) = vector.queue_id() else {
                 continue;
             };
-            for cpu in cpus(vector, &topology.online).iter() {
+            for cpu in cpus(vector, &machine.topology.online).iter() {
                 marks.insert(Mark {
                     cpu,
                     card,

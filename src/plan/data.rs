@@ -448,6 +448,12 @@ impl PlannedInterface {
         let node = self.local_node().map(|node| topology.cpus_near(node));
         node.or_else(listed)
     }
+
+    /// The CPUs that are local to a vector, by its own node or the interface's; `None` if unknown.
+    pub fn local_to(&self, vector: &PlannedVector, machine: &Machine) -> Option<CpuSet> {
+        let own = vector.node.map(|node| machine.topology.cpus_near(node));
+        own.or_else(|| self.local_cpus(machine))
+    }
 }
 
 impl PlannedVector {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use itertools::Itertools as _;
 use serde::Serialize;
 
+use crate::cpuset::CpuSet;
 use crate::drivers::learn::{self, Seen};
 use crate::drivers::{Pattern, Taught};
 use crate::machine::netdev::Direction;
 use crate::machine::sample::{CounterSelection, CpuCounts, Delta};
-use crate::machine::{Role, Topology};
+use crate::machine::{Machine, Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 use crate::report::flow::Connections;
 
@@ -39,26 +40,26 @@ pub struct MeasuredVector {
     pub irq: u32,
     pub role: Role,
     pub queue: Option<u32>,
+    /// The CPUs that are local to it; `None` if unknown.
     #[serde(skip)]
-    pub node: Option<u32>,
+    pub local: Option<CpuSet>,
     #[serde(skip)]
     pub action: String,
 }
 
 impl MeasuredInterface {
-    pub fn planned(interface: &PlannedInterface) -> Self {
-        let node = interface.local_node();
+    pub fn planned(interface: &PlannedInterface, machine: &Machine) -> Self {
         let vectors = interface.vectors.iter().map(|vector| MeasuredVector {
             irq: vector.irq,
             role: vector.role,
             queue: vector.queue,
-            node: vector.node.or(node),
+            local: interface.local_to(vector, machine),
             action: vector.action.clone(),
         });
         Self {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
-            node,
+            node: interface.local_node(),
             vectors: vectors.collect(),
             device: interface.device.clone(),
             ..Self::default()
@@ -217,7 +218,7 @@ fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// The interrupts on local CPUs, and all interrupts, of vectors with a known node.
+/// The interrupts on local CPUs, and all interrupts, of vectors whose local CPUs are known.
 fn local_interrupts<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
     let known = vectors.filter_map(|vector| Some((vector.here?, vector.interrupts)));
     let (local, all): (Vec<u64>, Vec<u64>) = known.unzip();
@@ -339,11 +340,10 @@ impl Rates<'_> {
     ) -> Option<VectorRates> {
         let on = self.delta.interrupts.get(&vector.irq)?;
         let interrupts = total(on.values().copied());
-        let here = vector.node.map(|node| {
-            let near = self.topology.cpus_near(node);
+        let here = vector.local.as_ref().map(|local| {
             total(
                 on.iter()
-                    .filter(|(cpu, _)| near.contains(**cpu))
+                    .filter(|(cpu, _)| local.contains(**cpu))
                     .map(|(_, count)| *count),
             )
         });

@@ -68,8 +68,7 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = &*vector.effective_cpus(&topology.online);
-        let own = vector.node.map(|node| topology.cpus_near(node));
-        let own = own.or_else(|| interface.local_cpus(machine));
+        let own = interface.local_to(vector, machine);
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);

@@ -530,7 +530,7 @@ fn measure(file: &str) {
     let subjects: Vec<MeasuredInterface> = plan
         .interfaces
         .iter()
-        .map(MeasuredInterface::planned)
+        .map(|interface| MeasuredInterface::planned(interface, &host))
         .collect();
     let wanted: CounterSelection = MeasuredInterface::wanted(&subjects);
     let began = Instant::now();

@@ -244,7 +244,7 @@ fn counters_that_jump_are_measured() {
         irq,
         role: Role::Combined,
         queue: Some(0),
-        node: Some(0),
+        local: Some(CpuSet::single(0)),
         action: String::new(),
     };
     let mut subject = MeasuredInterface::without_device("eth0", "none");

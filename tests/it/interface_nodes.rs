@@ -9,6 +9,7 @@ use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::Copy;
 use nicpin::machine::{Machine, Role, Selection};
 use nicpin::plan::NodeSource;
+use nicpin::report::measure::MeasuredInterface;
 
 /// Three nodes with CPUs, and a fourth with memory only, equally near to the first two. The first has a card.
 fn tied() -> Machine {
@@ -77,6 +78,8 @@ fn the_nearest_node_takes_over_from_one_without_usable_cpus() {
     assert_eq!(near(&host, "0,4-5").1, "4-5");
     let plan = plan(&host);
     assert_eq!((plan.score_now.remote, plan.score.remote), (4, 0));
+    let measured = MeasuredInterface::planned(&plan.interfaces[0], &host);
+    assert_eq!(measured.vectors[0].local, Some(set("4-11")));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn measure(from: &Sample, to: &Sample) -> Measurement {
     let mut subjects: Vec<MeasuredInterface> = plan(&host)
         .interfaces
         .iter()
-        .map(MeasuredInterface::planned)
+        .map(|interface| MeasuredInterface::planned(interface, &host))
         .collect();
     subjects.push(MeasuredInterface::without_device(
         "veth0",
@@ -51,7 +51,7 @@ fn learned(steps: &[&[u32]]) -> Value {
         irq,
         role: Role::Data,
         queue: None,
-        node: None,
+        local: None,
         action: format!("acme7-rx{}", irq - 31),
     };
     let subject = MeasuredInterface {
