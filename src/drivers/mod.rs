@@ -168,6 +168,11 @@ static IN_DEVICE_TREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     parse_rows(rows.iter())
 });
 
+/// Phylib requests a PHY's interrupt under `<MDIO bus>:<address>`, and Ethernet drivers name their bus
+/// `<device>-<number>` (`1f00100000.ethernet-ffffffff:01`; `phy_request_interrupt`, `PHY_ID_FMT`).
+static OF_A_PHY: LazyLock<Vec<Pattern>> =
+    LazyLock::new(|| parse_rows(["{x}-{h}:{hh} = control"].iter()));
+
 /// `None` for a name that does not tell its purpose (`macirq`, `int0`).
 pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'_>> {
     best(IN_DEVICE_TREE.iter(), name, " (device tree)")
@@ -212,6 +217,11 @@ impl<'a> DriverPatterns<'a> {
         }
     }
 
+    /// Whether `action` is the name of a PHY's interrupt, which begins with that of the PHY's bus.
+    pub(crate) fn is_of_phy(action: &str) -> bool {
+        OF_A_PHY.iter().any(|row| row.fits(action).next().is_some())
+    }
+
     /// Whether `action` is a queue name of the driver's row, without a part that another device could also have.
     pub(crate) fn has_queue_name(&self, action: &str) -> bool {
         if self.driver.is_none_or(|row| row.irqs.is_empty()) {
@@ -227,7 +237,7 @@ impl<'a> DriverPatterns<'a> {
     }
 
     pub(crate) fn classify(&self, action: &'a str) -> Option<ActionName<'a>> {
-        let ours = || best(self.ours.iter().copied(), action, "");
+        let ours = || best(self.ours.iter().copied().chain(&*OF_A_PHY), action, "");
         best(self.taught.iter(), action, " (policy)").or_else(ours)
     }
 }

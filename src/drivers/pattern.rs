@@ -12,7 +12,8 @@ use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 /// A pattern of names and its meaning, `eth{n}-rx = rx`, as in the table and in the policy file.
 ///
 /// `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI address (gve
-/// truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any text or none,
+/// truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{hh}` one of two digits,
+/// `{x}` any text or none,
 /// `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` after the name of an interface, driver or
 /// device, `{control}` text with one anywhere. All else is literal, ignoring case.
 ///
@@ -296,6 +297,7 @@ fn span(placeholder: &str, rest: &str) -> (usize, usize) {
             (digits.max(1), digits)
         }
         "h" => (1, run(u8::is_ascii_hexdigit)),
+        "hh" => (2, run(u8::is_ascii_hexdigit).min(2)),
         "sep" => (1, run(|byte| b"-:_. ".contains(byte)).min(1)),
         "pci" => (
             1,

@@ -82,8 +82,16 @@ impl Members {
             requested.push((irq, actions));
         }
         requested.retain(|(_, actions)| !actions.is_empty());
+        // Without those of the PHY, which is another device of the tree.
+        let is_of_mac = |(irq, actions): &(u32, Vec<String>)| {
+            in_tree.contains_key(irq)
+                || !actions
+                    .iter()
+                    .all(|action| DriverPatterns::is_of_phy(action))
+        };
+        let of_mac = requested.iter().filter(|one| is_of_mac(one)).count();
         let are_all = !device.irqs.is_empty()
-            || in_tree.len() == device.tree.len() && requested.len() == in_tree.len();
+            || in_tree.len() == device.tree.len() && of_mac == in_tree.len();
         Ok(Self {
             requested,
             in_tree,
@@ -130,7 +138,10 @@ fn has_own_handler(handlers: &Handlers<'_>, ports: &[Port], irq: u32) -> Result<
             let mut driver = port.interface.driver.iter();
             driver.any(|driver| begins_with(action, driver))
         };
-        may_be_own(ports, action) || has_name_of(ports, action) || ports.iter().any(is_of_driver)
+        !DriverPatterns::is_of_phy(action)
+            && (may_be_own(ports, action)
+                || has_name_of(ports, action)
+                || ports.iter().any(is_of_driver))
     };
     Ok(handlers.of(irq)?.iter().any(is_own))
 }

@@ -316,6 +316,67 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     assert_eq!(vectors(of("wan")), ["67=data", "68=data"]);
 }
 
+/// Phylib calls it `<device>-<bus>:<address>`: a board with a PHY whose interrupt is wired is planned as one without.
+#[test]
+fn the_interrupt_of_a_phy_carries_no_packets() {
+    for (device, driver, names, phy, expected) in [
+        (
+            "1f00100000.ethernet",
+            "macb",
+            vec!["eth0"],
+            "1f00100000.ethernet-ffffffff:01",
+            vec!["40=combined 0 name"],
+        ),
+        (
+            "30be0000.ethernet",
+            "fec",
+            vec!["30be0000.ethernet"],
+            "30be0000.ethernet-1:00",
+            vec!["40=combined 0 name"],
+        ),
+        (
+            "e6800000.ethernet",
+            "ravb",
+            vec![
+                "e6800000.ethernet:ch0:rx_be",
+                "e6800000.ethernet:ch18:tx_be",
+            ],
+            "e6800000.ethernet-ffffffff:0a",
+            vec!["40=rx 0 name", "41=tx 0 name"],
+        ),
+        // By the tree, where the number of the PHY's GPIO is that of the MAC's IRQ.
+        (
+            "3ef00000.ethernet",
+            "newmac",
+            vec!["newmac"],
+            "3ef00000.ethernet-0:1f",
+            vec!["40=combined 0 order"],
+        ),
+    ] {
+        let build = || {
+            let tree = Copy::build(&two_nodes([]));
+            let path = format!("sys/devices/platform/{device}");
+            tree.add(&path, "platform", driver, "eth0", 2);
+            tree.put("sys/class/net/eth0/queues/tx-0/xps_cpus", "00");
+            if driver == "newmac" {
+                let node = tree.dir().join(path).join("of_node");
+                std::fs::create_dir_all(&node).unwrap();
+                std::fs::write(node.join("interrupts"), [0, 0, 0, 48]).unwrap();
+            }
+            tree.interrupts(40, "   INTC  48 Level    ", &names);
+            tree
+        };
+        let (without, with) = (build(), build());
+        let irq = 40 + u32::try_from(names.len()).unwrap();
+        with.interrupts(irq, "   GPIO  48 Edge    ", &[phy]);
+        let of_port = |tree: &Copy| vectors(&tree.host().interfaces[0]);
+        assert_eq!(of_port(&without), expected, "{driver}");
+        let control = format!("{irq}=control");
+        assert_eq!(of_port(&with), [expected, vec![&control]].concat());
+        assert_eq!(with.plan(&[]).writes, without.plan(&[]).writes, "{driver}");
+    }
+}
+
 /// The IRQs of a platform device have names of the driver's own; the device tree tells whose they are, and what for.
 #[test]
 fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
