@@ -126,7 +126,11 @@ fn read_device(
                 named[owner].push(vector);
             }
             None if !ports.iter().any(is_reported) => {
-                ports[0].interface.unknown_vectors.push(UnknownVector {
+                let mut owners = actions
+                    .iter()
+                    .filter_map(|action| begins_with(ports, action));
+                let owner = owners.next().unwrap_or(0);
+                ports[owner].interface.unknown_vectors.push(UnknownVector {
                     irq: *irq,
                     action: actions.join(", "),
                 });
@@ -141,7 +145,9 @@ fn read_device(
         let actions = handlers.of(irq)?;
         Ok((!actions.is_empty()).then(|| actions.join(", ")))
     };
-    let are_all = ports[0].interface.unknown_vectors.is_empty();
+    let are_all = ports
+        .iter()
+        .all(|port| port.interface.unknown_vectors.is_empty());
     let is_alone = ports.len() == 1;
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
@@ -275,6 +281,7 @@ fn share(ports: &mut [Port]) {
         let is_port = |name: &str| ports.iter().any(|port| port.interface.name == name);
         let is_anonymous = |name: &String| {
             !classified(ports, name).any(|named| named.interface.is_some_and(is_port))
+                && begins_with(ports, name).is_none()
         };
         let has_anonymous = |port: &usize| ports[*port].queue_names.iter().any(is_anonymous);
         let mut owners = (0..ports.len()).filter(has_anonymous);
@@ -308,6 +315,17 @@ fn share(ports: &mut [Port]) {
         }
         own.shares_vectors_of = Some(name);
     }
+}
+
+/// The port with whose name the vector's begins: `eth0d1 ring 3` is not of `eth0`.
+fn begins_with(ports: &[Port], action: &str) -> Option<usize> {
+    let name = |port: usize| &*ports[port].interface.name;
+    let is_own = |port: &usize| {
+        let rest = action.strip_prefix(name(*port));
+        rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
+    let own = (0..ports.len()).filter(is_own);
+    own.max_by_key(|port| name(*port).len())
 }
 
 /// Role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes

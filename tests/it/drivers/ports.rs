@@ -91,6 +91,45 @@ fn two_ports_of_one_function() {
     assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
 }
 
+/// No row knows what follows the name of the port.
+#[test]
+fn names_that_begin_with_the_port_s_are_that_port_s() {
+    let names = [
+        "enp5s0f4 ring 0",
+        "enp5s0f4-1 ring 0",
+        "enp5s0f4d1 ring 0",
+        "enp5s0f4d1 ring 1",
+    ];
+    let port = |name: &str| Port::new(name, 10_000, 2, 2);
+    let ports = |mut card: crate::support::machine::Card, others: &[&str]| {
+        for name in others {
+            card = card.port(port(name));
+        }
+        let mut machine = MachineSpec::new(&["0-3"]);
+        machine.cards.push(card);
+        machine.read()
+    };
+    let others = ["enp5s0f4-1", "enp5s0f4d1", "enp5s0f4d2"];
+    let host = ports(card("newnic", "enp5s0f4", 2, 2, 30, &names), &others);
+    let found = |name: &str| {
+        let own = host.interfaces.iter().find(|own| own.name == name).unwrap();
+        (own.shares_vectors_of.clone(), vectors(own))
+    };
+    for (name, expected) in [
+        ("enp5s0f4", vec!["30=Data"]),
+        ("enp5s0f4-1", vec!["31=Data"]),
+        ("enp5s0f4d1", vec!["32=Data", "33=Data"]),
+        // Its IRQs are freed, and none of the others' is its own.
+        ("enp5s0f4d2", vec![]),
+    ] {
+        let expected = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(found(name), (None, expected), "{name}");
+    }
+    let plan = plan_with(&host, &[], &[]);
+    let codes = crate::support::host::codes(of(&plan, "enp5s0f4"));
+    assert_eq!(codes, ["data-vectors"]);
+}
+
 /// From names without an interface the port of a vector cannot be determined, and all vectors are in use.
 #[test]
 fn vectors_of_several_ports_are_planned_with_the_first() {
