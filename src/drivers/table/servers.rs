@@ -89,7 +89,10 @@ pub(super) const DRIVERS: &[Driver] = &[
         &[
             "{if} = combined if alone",
             "{if}-Rx{n} = rx",
+            "{if} (queue {n}) = rx",
             "{if}-FWeventq = control",
+            "{if}-traceq{h} = control",
+            "{if}-ma-failoverq = control",
             "{if}-mirrorrxq{h} = control",
             "{if}-eorxq{h} = control",
             "{if}-iw_cxgb4{n} = rdma",
@@ -103,7 +106,10 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         &[
             "eth0-Rx0 = rx 0",
+            "eth0 (queue 3) = rx 3",
             "eth0-FWeventq = control",
+            "eth0-traceq0 = control",
+            "eth0-ma-failoverq = control",
             "eth0-mirrorrxq0 = control",
             "eth0-eorxq0 = control",
             "eth0-iw_cxgb40 = rdma 0",

@@ -128,6 +128,20 @@ fn names_that_begin_with_the_port_s_are_that_port_s() {
     let plan = plan_with(&host, &[], &[]);
     let codes = crate::support::host::codes(of(&plan, "enp5s0f4"));
     assert_eq!(codes, ["data-vectors"]);
+    // Chelsio's own driver.
+    let names = [
+        "e0-FWeventq",
+        "e0 (queue 0)",
+        "e0 (queue 1)",
+        "e0d1 (queue 0)",
+        "e0d1 (queue 1)",
+    ];
+    let host = ports(card("cxgb4", "e0", 2, 2, 30, &names), &["e0d1"]);
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        ["31=Rx 0", "32=Rx 1", "30=Control"]
+    );
+    assert_eq!(vectors(&host.interfaces[1]), ["33=Rx 0", "34=Rx 1"]);
 }
 
 /// From names without an interface the port of a vector cannot be determined, and all vectors are in use.
