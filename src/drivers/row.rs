@@ -49,8 +49,8 @@ pub enum Fact {
     /// Affinity hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
     /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
     HintsAnywhere,
-    /// Keeps the vectors of queues where it has put them (`IRQ_NO_BALANCING` in `mvpp2_irqs_init`): the kernel refuses
-    /// every write, whatever the mode of the file.
+    /// Keeps the vectors of queues where it has put them (`IRQ_NO_BALANCING` in `mvpp2_irqs_init`, `IRQF_NOBALANCING` in
+    /// `ath11k_pci_alloc_msi`): the kernel refuses every write, whatever the mode of the file.
     KeepsAffinity,
     /// The kernel manages the affinity of the vectors (`PCI_IRQ_AFFINITY`): of Linux's own drivers, those on `libwx`.
     ManagedIrqs,

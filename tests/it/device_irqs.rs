@@ -138,6 +138,15 @@ fn vectors_that_their_driver_keeps_in_place_are_not_planned() {
             .iter()
             .any(|write| write.path.contains("/irq/3"))
     );
+    // A card that got a single MSI keeps it, and of several it keeps none.
+    let mhi = ["bhi, mhi, ce0, DP_EXT_IRQ", "DP_EXT_IRQ"];
+    for (names, expected) in [(&mhi[..1], vec![false]), (&mhi[..], vec![true, true])] {
+        let card = card("ath11k_pci", Port::new("wlan0", -1, 1, 4), 30, names);
+        let plan = Copy::build(&two_nodes([card])).plan(&[]);
+        let vectors = of(&plan, "wlan0").vectors.iter();
+        let movable: Vec<bool> = vectors.map(|vector| vector.movable).collect();
+        assert_eq!(movable, expected);
+    }
 }
 
 /// The end that serves a guest names its IRQs by what the guest does: it receives what the guest sends.

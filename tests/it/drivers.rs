@@ -60,6 +60,27 @@ fn every_driver_by_its_names() {
             vec!["iwlwifi:queue_1", "odd", "iwlwifi:exception"],
             vec!["98=Data", "99=Data", "100=Control"],
         ),
+        // With a single MSI, one IRQ has the names of all.
+        (
+            "ath11k_pci",
+            1,
+            4,
+            vec!["bhi", "mhi", "ce0", "DP_EXT_IRQ", "DP_EXT_IRQ"],
+            vec![
+                "101=Data",
+                "102=Data",
+                "98=Control",
+                "99=Control",
+                "100=Control",
+            ],
+        ),
+        (
+            "ath11k_pci",
+            1,
+            4,
+            vec!["bhi, mhi, ce0, DP_EXT_IRQ"],
+            vec!["98=Combined 0"],
+        ),
         // The first vector, named otherwise, has queue 0.
         (
             "rtase",

@@ -1,6 +1,7 @@
 //! Drivers of Wi-Fi. Most have a single IRQ, or names that the row for drivers without one reads.
 
 use crate::drivers::row::Driver;
+use crate::drivers::row::Fact::KeepsAffinity;
 
 pub(super) const DRIVERS: &[Driver] = &[
     // Queues of Wi-Fi are not queues of the network stack.
@@ -13,6 +14,19 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         &["iwlwifi:queue_2 = data"],
     ),
+    // Groups of rings have packets; MHI and the copy engines carry commands (ath11k/pcic.c, bus/mhi/host/init.c). With a
+    // single MSI, one IRQ has all names, and the driver keeps it on CPU 0: the card has its message.
+    Driver::new(
+        "ath11k_pci ath12k_pci ath12k_wifi7_pci",
+        &[
+            "DP_EXT_IRQ = combined if alone",
+            "ce{h} = control",
+            "bhi = control",
+            "mhi = control",
+        ],
+        &["ce5 = control"],
+    )
+    .facts(&[KeepsAffinity]),
     // Rings without packets of the network stack are commands, errors, buffers and the monitor's (ath11k/ahb.c:46).
     Driver::new(
         "ath11k ath12k_ahb ath12k_wifi7_ahb",
