@@ -81,6 +81,19 @@ fn every_driver_by_its_names() {
             vec!["bhi, mhi, ce0, DP_EXT_IRQ"],
             vec!["98=Combined 0"],
         ),
+        (
+            "al_eth",
+            2,
+            2,
+            vec![
+                "al-eth-msix-mgmt@pci:0000:82:00.0",
+                "al-eth-rx-comp-0@pci:0000:82:00.0",
+                "al-eth-rx-comp-1@pci:0000:82:00.0",
+                "al-eth-tx-comp-0@pci:0000:82:00.0",
+                "al-eth-tx-comp-1@pci:0000:82:00.0",
+            ],
+            vec!["99=Rx 0", "101=Tx 0", "100=Rx 1", "102=Tx 1", "98=Control"],
+        ),
         // The first vector, named otherwise, has queue 0.
         (
             "rtase",

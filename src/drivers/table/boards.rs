@@ -197,6 +197,21 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
     )
     .facts(&[OneEngine]),
+    // Annapurna's own (al_eth_main.c).
+    Driver::new(
+        "al_eth",
+        &[
+            "al-eth-{way}-comp-{n}@pci:{pci}",
+            "al-eth-intx-all@pci:{pci} = combined",
+            "al-eth-msix-mgmt@pci:{pci} = control",
+        ],
+        &[
+            "al-eth-rx-comp-0@pci:0000:00:01.0 = rx 0",
+            "al-eth-tx-comp-3@pci:0000:00:01.0 = tx 3",
+            "al-eth-intx-all@pci:0000:00:01.0 = combined",
+            "al-eth-msix-mgmt@pci:0000:00:01.0 = control",
+        ],
+    ),
     Driver::new(
         "fsl_dpaa2_eth",
         &["dpio.{h} = control", "dpni.{h} = control"],
