@@ -68,6 +68,7 @@ impl Driver {
         };
         let of_queues = self.order.iter().map(|part| match *part {
             OrderPart::Queues(role) => queues(role),
+            OrderPart::All(_) => Some(1),
             OrderPart::Others(..) => Some(0),
         });
         let others = vectors.checked_sub(of_queues.sum::<Option<usize>>()?)?;
@@ -77,13 +78,14 @@ impl Driver {
                 OrderPart::Queues(role) => {
                     serve.extend((0..).take(queues(role)?).map(|queue| (role, Some(queue))));
                 }
+                OrderPart::All(role) => serve.push((role, Some(0))),
                 OrderPart::Others(least, most) if (least..=most).contains(&others) => {
                     serve.extend(repeat_n((Role::Control, None), others));
                 }
                 OrderPart::Others(..) => return None,
             }
         }
-        (!self.order.is_empty()).then_some(serve)
+        (serve.len() == vectors).then_some(serve)
     }
 }
 

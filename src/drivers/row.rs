@@ -27,6 +27,8 @@ pub struct Driver {
 pub enum OrderPart {
     /// One vector for each queue of this role.
     Queues(Role),
+    /// One vector for all queues of this role.
+    All(Role),
     /// Control vectors: minimum and maximum.
     Others(usize, usize),
 }

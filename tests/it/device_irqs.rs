@@ -288,9 +288,9 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
         1,
     );
     tree.add(
-        "sys/devices/platform/1b100000.ethernet",
+        "sys/devices/platform/9c00000.ethernet",
         "platform",
-        "mtk_soc_eth",
+        "brcm-asp2",
         "wan",
         1,
     );
@@ -302,8 +302,8 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
         "30be0000.ethernet",
         "8000000.ethernet-tx0",
         "8000000.ethernet-rx0",
-        "1b100000.ethernet",
-        "1b100000.ethernet",
+        "9c00000.ethernet",
+        "9c00000.ethernet",
         "18000000.ethernet-rx0",
     ];
     tree.interrupts(60, "   GICv3  48 Level    ", &names);
@@ -323,6 +323,23 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     assert_eq!(vectors(of("eth0")), ["66=rx 0 name", "65=tx 0 name"]);
     // Nothing tells two of one name apart: no number is made up.
     assert_eq!(vectors(of("wan")), ["67=data", "68=data"]);
+}
+
+/// One IRQ for all that is sent, then one for what is received; on older chips one for both.
+#[test]
+fn the_order_tells_the_direction_of_irqs_with_the_name_of_the_device() {
+    for (irqs, expected) in [
+        (1, vec!["40=combined 0 name"]),
+        (2, vec!["41=rx 0 order", "40=tx 0 order"]),
+        (3, vec!["40=data", "41=data", "42=data"]),
+    ] {
+        let tree = Copy::build(&two_nodes([]));
+        let device = "sys/devices/platform/1b100000.ethernet";
+        tree.add(device, "platform", "mtk_soc_eth", "eth0", 1);
+        tree.make_dir("sys/class/net/eth0/queues/tx-1");
+        tree.interrupts(40, "MT_SYSIRQ 224 Level", &vec!["1b100000.ethernet"; irqs]);
+        assert_eq!(vectors(&tree.host().interfaces[0]), expected);
+    }
 }
 
 /// Phylib calls it `<device>-<bus>:<address>`: a board with a PHY whose interrupt is wired is planned as one without.

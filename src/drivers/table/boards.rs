@@ -5,8 +5,8 @@ use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
     FixedChannels, KeepsAffinity, OneEngine, PicksTxQueue, PortsShareQueues,
 };
-use crate::drivers::row::OrderPart::{Others, Queues};
-use crate::machine::Role::Rx;
+use crate::drivers::row::OrderPart::{All, Others, Queues};
+use crate::machine::Role::{Rx, Tx};
 
 const PER_CPU: [&str; 4] = ["per-CPU: cannot be moved", "", "", "set by the driver"];
 
@@ -239,11 +239,13 @@ pub(super) const DRIVERS: &[Driver] = &[
             "eth0_g0_er = control",
         ],
     ),
+    // Where sending and receiving have an IRQ each, that of sending is mapped first (mtk_eth_soc.c, mtk_probe).
     Driver::new(
         "mtk_soc_eth",
         &["{h}.ethernet = combined if alone"],
         &["15100000.ethernet = combined"],
     )
+    .order(&[All(Tx), All(Rx)])
     .facts(&[PicksTxQueue, PortsShareQueues]),
     Driver::new(
         "brcm-asp2",
