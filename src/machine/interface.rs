@@ -198,6 +198,24 @@ impl Interface {
         queues.sorted_unstable().dedup().count()
     }
 
+    /// Active queues, with those whose IRQs exist once the interface comes up: mlx5 requests a channel's IRQ when the
+    /// channel is first opened. Other drivers have all of them or none while the interface is down.
+    pub(crate) fn queues_when_up(&self) -> usize {
+        match self.active_queues() {
+            known if known > 0 && self.is_down && self.channel_vectors => {
+                known.max(self.receive_channels())
+            }
+            known => known,
+        }
+    }
+
+    /// Older kernels give mlx5 two receive queues for each channel, one of them for `AF_XDP`.
+    fn receive_channels(&self) -> usize {
+        let channels = self.channels.as_ref().filter(|_| self.channel_vectors);
+        let most = channels.map_or(usize::MAX, |channels| channels.receiving() as usize);
+        self.rx_queues.len().min(most)
+    }
+
     /// No IRQ is known, on a bus without IRQs in sysfs: USB, `VMBus`, platform.
     pub(crate) fn has_no_irqs(&self) -> bool {
         self.device.irqs.is_empty() && self.vectors.is_empty() && !self.is_pci()
@@ -255,10 +273,7 @@ impl Interface {
         };
         let with_sharing =
             |own, count: fn(&Sharer) -> usize| self.sharing.iter().map(count).fold(own, join);
-        // Older kernels give mlx5 two receive queues for each channel, one of them for AF_XDP.
-        let channels = self.channels.as_ref().filter(|_| by_channel);
-        let most = channels.map_or(usize::MAX, |channels| channels.receiving() as usize);
-        let rx = with_sharing(self.rx_queues.len().min(most), |other| other.rx);
+        let rx = with_sharing(self.receive_channels(), |other| other.rx);
         let tx = with_sharing(self.tx_queues.len(), |other| other.tx);
         let queues = match vector.role {
             Data | Rdma | Control => return false,

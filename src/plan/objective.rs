@@ -171,8 +171,8 @@ pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }
 
-/// The weight of a queue in kbit/s: the capacity of its port, divided by the queues in use of all functions of the
-/// port.
+/// The weight of a queue in kbit/s: the capacity of its port, divided by the queues of all functions of the port, in
+/// use or once they are up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weight {
     /// By link modes, else the width of the bus, else, as in some virtual machines, the speed of the link. A port
@@ -196,7 +196,7 @@ pub(crate) fn weights(machine: &Machine) -> Vec<Weight> {
         *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
         *pcie = (*pcie).max(interface.device.pcie_mtps);
         *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
-        *queues += interface.active_queues() as u64;
+        *queues += interface.queues_when_up() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.
     let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();

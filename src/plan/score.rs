@@ -369,7 +369,7 @@ fn all_at_speed(machine: &Machine, weights: &[Weight]) -> Option<u64> {
         .interfaces
         .iter()
         .zip(weights)
-        .map(|(interface, weight)| (interface.active_queues() as u64, weight))
+        .map(|(interface, weight)| (interface.queues_when_up() as u64, weight))
         .filter(|(queues, _)| *queues > 0)
         .map(|(queues, weight)| Some(queues * weight.at_speed?))
         .sum::<Option<u64>>()?;

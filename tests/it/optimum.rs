@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use itertools::Itertools as _;
+
 use crate::support::host::{add, machine, plan, set};
 use crate::support::tree::unpack;
 use crate::support::{is_full, temporary};
@@ -51,8 +53,8 @@ struct Case {
     fixed: Vec<(usize, usize, u32)>,
 }
 
-/// Returns the weight of a queue of each interface: what its port can carry, shared by the queues in use of the port's
-/// functions.
+/// Returns the weight of a queue of each interface: what its port can carry, shared by the queues of the port's
+/// functions, in use or once they are up.
 fn weights(host: &Machine) -> Vec<u64> {
     let port = |interface: &Interface| {
         let device = &interface.device;
@@ -63,7 +65,15 @@ fn weights(host: &Machine) -> Vec<u64> {
     let queues = |interface: &Interface| {
         let active = interface.vectors.iter().filter(|v| !interface.is_idle(v));
         let active = active.filter(|v| v.role.is_queue()).map(|v| v.queue);
-        active.collect::<BTreeSet<_>>().len() as u64
+        let known = active.collect::<BTreeSet<_>>().len();
+        // Those of mlx5 have IRQs once it comes up.
+        let are_part = known > 0 && interface.is_down && interface.channel_vectors;
+        let all = interface.rx_queues.len();
+        if are_part {
+            known.max(all) as u64
+        } else {
+            known as u64
+        }
     };
     let weight = |own: &Interface| {
         let functions = host
@@ -472,8 +482,8 @@ impl Random {
 }
 
 /// Up to eight cores on up to two nodes, with siblings, isolated and offline CPUs; up to three interfaces of up to six
-/// queues, some of them functions of one port or on unknown nodes, some with a vector that cannot be moved or with CPUs
-/// that have few interrupt vectors left.
+/// queues, some of them functions of one port or on unknown nodes, some with a vector that cannot be moved, with CPUs
+/// that have few interrupt vectors left, or with IRQs of half its queues until it comes up.
 fn random_machine(seed: u64) -> Machine {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..4).for_each(|_| _ = random.below(2));
@@ -516,6 +526,14 @@ fn random_machine(seed: u64) -> Machine {
             interface.vectors[fixed].movable = false;
             interface.vectors[fixed].effective = cpu.map(CpuSet::single);
         }
+    }
+    if seed % 4 == 3 {
+        let first = &mut host.interfaces[0];
+        (first.is_down, first.channel_vectors) = (true, true);
+        let more = u32::try_from(first.vectors.len()).unwrap();
+        let rx = first.rx_queues.clone().into_iter();
+        let rx = rx.update(|queue| queue.index += more).collect_vec();
+        first.rx_queues.extend(rx);
     }
     if random.below(3) == 0 {
         let held = online.iter().map(|cpu| {

@@ -1,13 +1,15 @@
 //! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
 //! trees.
 
+use itertools::Itertools as _;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of, vectors};
-use crate::support::machine::{Card, Port, card, cpus, two_nodes};
+use crate::support::machine::{Card, MachineSpec, Port, card, cpus, two_nodes};
 use crate::support::run::{Copy, document, nicpin};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
+use nicpin::plan::Measure;
 use nicpin::root::Root;
 
 // Netlink.
@@ -588,6 +590,41 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     let plan = tree.plan(&["eth0"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-vectors"]);
     assert!(tree.plan(&[]).interfaces.is_empty());
+}
+
+/// mlx5 requests a channel's IRQ when it is first opened: until then its only IRQ is that of one queue of four. Of an
+/// interface that is up, the only IRQ serves them all.
+#[test]
+fn a_queue_of_an_interface_that_was_never_up_weighs_as_one_of_all_its_queues() {
+    let function = |function: u32, name: &str, state: &str, irqs: &[&str]| {
+        let at = format!("82:00.{function}");
+        let names = irqs.iter().map(|irq| format!("mlx5_{irq}@pci:0000:{at}"));
+        let mut port = Port::new(name, 25_000, 4, 4).channels([0, 0, 0, 4], [0, 0, 0, 4]);
+        port.state = state.to_owned();
+        let (parent, address) = ("pci0000:80/0000:80:02.0", format!("0000:{at}"));
+        Card::new("mlx5_core", parent, &address, 0, "8.0 GT/s PCIe", 8)
+            .port(port)
+            .vectors(30 + 10 * function, names, &[0, 1, 2, 3], &[0])
+    };
+    let plan = |state: &str| {
+        let mut host = MachineSpec::even(1, 4, 1, 4);
+        let all = ["async0", "comp0", "comp1", "comp2", "comp3"];
+        host.cards = vec![
+            function(0, "eth0", "up", &all),
+            function(1, "eth1", state, &all[..2]),
+        ];
+        let plan = Copy::build(&host).plan(&[]);
+        let cores = planned(of(&plan, "eth0")).iter().unique().count();
+        let of_plan = |measure| plan.score.of(measure);
+        (
+            cores,
+            of_plan(Measure::BusiestLoad),
+            of_plan(Measure::BusiestShare),
+        )
+    };
+    // Of 25 Gbit/s of each port.
+    assert_eq!(plan("down"), (4, 12_500, 25));
+    assert_eq!(plan("up"), (3, 25_000, 50));
 }
 
 /// Its driver has freed the line, so that the handlers there are those of others.
