@@ -209,6 +209,11 @@ impl Interface {
         }
     }
 
+    /// Whether queues have no IRQ because the interface was not yet up with them.
+    pub(crate) fn has_more_when_up(&self) -> bool {
+        self.queues_when_up() > self.active_queues()
+    }
+
     /// Older kernels give mlx5 two receive queues for each channel, one of them for `AF_XDP`.
     fn receive_channels(&self) -> usize {
         let channels = self.channels.as_ref().filter(|_| self.channel_vectors);

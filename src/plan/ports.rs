@@ -278,7 +278,8 @@ impl<'a> PlacedPort<'a> {
     }
 
     /// Receive queues of which no IRQ is known. A single IRQ receives for all, where names leave gaps, each names the
-    /// first queue of its IRQ, and some drivers deal their queues out by turns, unless the device has IRQs that are not understood.
+    /// first queue of its IRQ, some drivers deal their queues out by turns, and some queues get IRQs when the interface
+    /// comes up, unless the device has IRQs that are not understood.
     pub(crate) fn unserved(&self) -> QueueSet {
         let interface = self.interface;
         let has_data = interface
@@ -296,7 +297,8 @@ impl<'a> PlacedPort<'a> {
         // Off PCI no list of IRQs exists: of several that receive, some names may be unknown.
         let is_listed = receiving.len() <= 1 || is_pci_address(&interface.device.address);
         let wraps = !receiving.is_empty() && interface.has_fact(Fact::QueuesWrap);
-        if !has_unknown && is_listed && (has_gaps || wraps || is_alone()) {
+        let is_told = has_gaps || wraps || is_alone() || interface.has_more_when_up();
+        if !has_unknown && is_listed && is_told {
             return QueueSet::default();
         }
         let is_unserved = |queue: &u32| {

@@ -106,6 +106,9 @@ impl Rps {
             policy::RpsMode::Auto if !port.has_placed_queues() && !port.interface.has_no_irqs() => {
                 (None, "no queue IRQ is placed", None)
             }
+            policy::RpsMode::Auto if port.interface.has_more_when_up() => {
+                (None, "its queues get IRQs when it comes up", None)
+            }
             policy::RpsMode::Auto => return automatic_rps(port, ports, loaded, crowd),
         };
         Self {

@@ -66,6 +66,33 @@ fn rule_6_a_card_that_is_down_covers_no_core() {
     assert_eq!(rps_of(&plan(&host), "eth0"), ["2-3", "5-7"]);
 }
 
+/// mlx5 requests a channel's IRQ when it is first opened, or RDMA wants it.
+#[test]
+fn rule_6_queues_that_get_irqs_when_the_interface_comes_up_need_no_rps() {
+    let mut host = machine(1, 8, 1, 4);
+    add(&mut host, "eth0", Some(0), 4);
+    let eth0 = &mut host.interfaces[0];
+    (eth0.driver, eth0.channel_vectors) = (Some("mlx5_core".to_owned()), true);
+    eth0.channels = Some(combined(4, 4));
+    let all = eth0.vectors.clone();
+    eth0.vectors.truncate(2);
+    let up = plan(&host);
+    assert_eq!(rps_of(&up, "eth0"), ["2-3", "5,7", "2-3", "5-6"]);
+    assert_eq!(codes(of(&up, "eth0")), ["queues-unserved"]);
+    host.interfaces[0].is_down = true;
+    let down = plan(&host);
+    assert_eq!(rps_of(&down, "eth0"), ["-"; 4]);
+    assert_data_eq!(
+        why(&down, "eth0"),
+        str!["its queues get IRQs when it comes up"]
+    );
+    assert_eq!(codes(of(&down, "eth0")), [""; 0]);
+    assert!(of(&down, "eth0").is_judged());
+    // It was up, and keeps them.
+    host.interfaces[0].vectors = all;
+    assert!(!rps_of(&plan(&host), "eth0").contains(&"-".to_owned()));
+}
+
 /// Four receive queues, twelve cores, no SMT.
 #[test]
 fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
