@@ -1,53 +1,83 @@
-//! How each kind of setting is read and written, and what the kernel's errors mean.
+//! How each kind of setting is read and written, and what the kernel's errors mean. Plain files need no file here.
 
+mod affinity;
 pub(crate) mod channels;
-mod refusal;
+mod kind;
+mod ntuple;
+mod rss;
+mod steering;
+mod threads;
 
 use std::io;
 
-pub(crate) use self::refusal::{has_write_bits, refusal, why_not_writable};
-use crate::cpuset::CpuSet;
-use crate::machine::Rss;
-use crate::machine::SettingKind::{self, NapiThread, Ntuple, Rps, Vector, Xps};
-use crate::machine::setting::on_or_off;
-use crate::plan::Write;
-use crate::read::files::read_affinity;
-use crate::read::topology::rps_filter;
-use crate::read::{ethtool, threads};
-use crate::root::{FileError, Root};
+use nix::errno::Errno::{
+    self, EACCES, EAGAIN, EBUSY, EINTR, EIO, ENODEV, ENOENT, ENOMEM, ENXIO, EOVERFLOW, EPERM, EROFS,
+};
 
-/// `None` if the setting is absent.
-pub(crate) fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-    let interface = &write.interface;
-    Ok(match write.kind {
-        Vector => read_affinity(root, &write.path)?.map(|file| file.text.to_string()),
-        SettingKind::Rss => ethtool::rss(root, interface)?.map(|rss| rss.to_setting()),
-        Ntuple => ethtool::ntuple(root, interface)?.map(|on| on_or_off(on).to_owned()),
-        NapiThread => threads::affinity(root, interface, write.number)?,
-        _ => root.read_opt(&write.path)?,
-    })
-}
+pub(crate) use self::affinity::has_write_bits;
+use self::kind::File;
+pub(crate) use self::kind::{Answer, Kind};
+use crate::machine::SettingKind;
+use crate::report::outcome::Outcome::{self, Refused, Vanished};
+use crate::root::{Root, errno_of, errno_words};
 
-/// `ethtool -X` and `-K`, `sched_setaffinity(2)`, or the write of a file.
-pub(crate) fn set(root: &Root, write: &Write, text: &str) -> io::Result<()> {
-    let interface = &write.interface;
-    match write.kind {
-        SettingKind::Rss => {
-            let table = Rss::parse(text).ok_or_else(|| io::Error::other("not an RSS table"))?;
-            ethtool::set_rss(root, interface, &table)
-        }
-        Ntuple => ethtool::set_ntuple(root, interface, text == on_or_off(true)),
-        NapiThread => threads::set_affinity(root, interface, write.number, text),
-        _ => root.write(&write.path, text),
-    }
-}
-
-/// CPUs, besides offline ones, that the kernel removes from a written mask; `None` if it removes none.
-pub(crate) fn removed(root: &Root, kind: SettingKind) -> Option<CpuSet> {
+pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
     match kind {
-        Rps => rps_filter(root).ok(),
-        // From the affinity of threads before Linux 6.3 (`cpuset_cpus_allowed`).
-        Xps | NapiThread => Some(CpuSet::new()),
-        _ => None,
+        SettingKind::Vector => &affinity::Affinity,
+        SettingKind::Rss => &rss::Table,
+        SettingKind::NapiThread => &threads::Thread,
+        SettingKind::Rps => &steering::Rps,
+        SettingKind::Xps => &steering::Xps,
+        SettingKind::Ntuple => &ntuple::Ntuple,
+        _ => &File,
     }
+}
+
+/// Explains the kernel's answer to a write (`net-sysfs.c`, `kernel/irq/proc.c`).
+pub(crate) fn refusal(
+    root: &Root,
+    of: SettingKind,
+    path: &str,
+    text: &str,
+    error: &io::Error,
+) -> (Outcome, String) {
+    let errno = errno_of(error);
+    let answer = |errno| Answer {
+        root,
+        path,
+        text,
+        errno,
+    };
+    let own = errno.and_then(|errno| kind(of).refusal(&answer(errno)));
+    let (outcome, why) = own.unwrap_or_else(|| match errno {
+        // ENXIO also if an interrupt controller finds no target.
+        Some(ENOENT) => (Vanished, NO_FILE),
+        Some(ENODEV | ENXIO | EIO) if !root.exists(path) => (Vanished, NO_FILE),
+        errno => (Refused, words(errno)),
+    });
+    (outcome, errno_words(error) + why)
+}
+
+const NO_FILE: &str = ": the file no longer exists; fix: run again";
+
+fn words(errno: Option<Errno>) -> &'static str {
+    match errno {
+        Some(EACCES | EPERM) => {
+            ": CAP_NET_ADMIN is needed; fix: run as root, outside any container"
+        }
+        Some(EROFS) => {
+            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
+        }
+        Some(EOVERFLOW) => ": the mask has more CPUs than this kernel; fix: run again",
+        Some(EBUSY | EAGAIN | EINTR) => ": an earlier change is still pending; fix: run again",
+        Some(ENOMEM) => ": the kernel is out of memory; fix: run again later",
+        _ => "; fix: run again, and report it if it happens again",
+    }
+}
+
+/// `None` if it can be written, or if that may change with the file.
+pub(crate) fn why_not_writable(root: &Root, of: SettingKind, path: &str) -> Option<String> {
+    let error = root.check_writable(path).err().filter(|_| of.is_file())?;
+    let (outcome, why) = refusal(root, of, path, "", &error);
+    (outcome == Refused).then_some(why)
 }

@@ -1,0 +1,39 @@
+//! RPS and XPS: `rps_cpus` and `xps_cpus` (`net/core/net-sysfs.c`).
+
+use nix::errno::Errno::{EINVAL, ENOENT};
+
+use super::kind::{Answer, Kind, Meaning};
+use crate::cpuset::CpuSet;
+use crate::read::topology::rps_filter;
+use crate::report::outcome::Outcome::{Refused, Vanished};
+use crate::root::Root;
+
+pub(super) struct Rps;
+
+impl Kind for Rps {
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        (answer.errno == EINVAL).then_some((
+            Refused,
+            ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named",
+        ))
+    }
+
+    fn removed(&self, root: &Root) -> Option<CpuSet> {
+        rps_filter(root).ok()
+    }
+}
+
+pub(super) struct Xps;
+
+impl Kind for Xps {
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        (answer.errno == ENOENT && answer.root.exists(answer.path)).then_some((
+            Vanished,
+            ": an interface with one transmit queue has no XPS; fix: run again",
+        ))
+    }
+
+    fn removed(&self, _root: &Root) -> Option<CpuSet> {
+        Some(CpuSet::new())
+    }
+}
