@@ -13,9 +13,8 @@ use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 ///
 /// `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI address (gve
 /// truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{hh}` one of two digits,
-/// `{x}` any text or none,
-/// `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` after the name of an interface, driver or
-/// device, `{control}` text with one anywhere. All else is literal, ignoring case.
+/// `{x}` any text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` after the name of an
+/// interface, driver or device, `{control}` text with one anywhere. All else is literal, ignoring case.
 ///
 /// The meaning is a role, and how the number becomes a queue: as it is, or by one of `NUMBERINGS`; without a number the
 /// vector has all queues of the role. `, cut 15`: the driver truncates names at that length.

@@ -128,7 +128,7 @@ fn read_device(
             None if !ports.iter().any(is_reported) => {
                 let mut owners = actions
                     .iter()
-                    .filter_map(|action| begins_with(ports, action));
+                    .filter_map(|action| port_named_in(ports, action));
                 let owner = owners.next().unwrap_or(0);
                 ports[owner].interface.unknown_vectors.push(UnknownVector {
                     irq: *irq,
@@ -281,7 +281,7 @@ fn share(ports: &mut [Port]) {
         let is_port = |name: &str| ports.iter().any(|port| port.interface.name == name);
         let is_anonymous = |name: &String| {
             !classified(ports, name).any(|named| named.interface.is_some_and(is_port))
-                && begins_with(ports, name).is_none()
+                && port_named_in(ports, name).is_none()
         };
         let has_anonymous = |port: &usize| ports[*port].queue_names.iter().any(is_anonymous);
         let mut owners = (0..ports.len()).filter(has_anonymous);
@@ -318,7 +318,7 @@ fn share(ports: &mut [Port]) {
 }
 
 /// The port with whose name the vector's begins: `eth0d1 ring 3` is not of `eth0`.
-fn begins_with(ports: &[Port], action: &str) -> Option<usize> {
+fn port_named_in(ports: &[Port], action: &str) -> Option<usize> {
     let name = |port: usize| &*ports[port].interface.name;
     let is_own = |port: &usize| {
         let rest = action.strip_prefix(name(*port));
