@@ -116,7 +116,7 @@ impl<'a> Documents<'a> {
                 if text.is_empty() {
                     return;
                 }
-                if !text.starts_with('{') {
+                if !begins_object(text) {
                     return self.other(host.as_deref(), text);
                 }
                 open.line = self.lines;
@@ -197,6 +197,11 @@ impl<'a> Documents<'a> {
             self.fail(None, self.lines, &format!("is no JSON of nicpin: {line}"));
         }
     }
+}
+
+fn begins_object(text: &str) -> bool {
+    let rest = text.strip_prefix('{').map(str::trim_start);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '}']))
 }
 
 fn split(line: &str) -> (Option<&str>, &str) {
@@ -299,6 +304,9 @@ mod tests {
             "clush: h1: exited with exit code 255",
             "h4: {\"a\": ",
             "h4: {}",
+            "h7: {broken",
+            "h7: {\"c\":",
+            "h7: 1}",
             "what",
             "what again",
             "{\"b\": 1",
@@ -311,16 +319,18 @@ mod tests {
                 text("h1", "ssh: connect to host h1 port 22: Connection refused"),
                 text("h1", "exited with exit code 255"),
                 failed("h4", "the JSON document does not end"),
-                failed("f:6", "is no JSON of nicpin: what"),
+                text("h7", "{broken"),
+                failed("f:9", "is no JSON of nicpin: what"),
                 text("h6", "ssh exited with exit code 255"),
-                failed("f:8", "the JSON document does not end"),
-                document(5, Some("h4"), true, "{}"),
+                failed("f:11", "the JSON document does not end"),
+                document(5, Some("h4"), false, "{}"),
+                document(7, Some("h7"), false, "{\"c\":\n1}"),
             ]
         );
         assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);
     }
 
-    /// Each closing brace could be the end of a document; few are tried.
+    /// Its braces are counted in one pass.
     #[test]
     fn a_document_that_seems_to_end_at_each_line_takes_no_time() {
         let mut lines = vec!["{\"a\": {"];

@@ -29,7 +29,7 @@ pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
         SettingKind::Rps => &steering::Rps,
         SettingKind::Xps => &steering::Xps,
         SettingKind::Ntuple => &ntuple::Ntuple,
-        _ => &File,
+        SettingKind::RpsFlow | SettingKind::XpsRxqs | SettingKind::Sysctl => &File,
     }
 }
 

@@ -408,24 +408,6 @@ fn the_readme_names_every_page() {
 }
 
 #[test]
-fn the_pages_are_few_and_short() {
-    let words = |text: &str| text.split_whitespace().count();
-    let readme = read(&repository().join("README.md"));
-    let (before, _) = readme.text.split_once("\n## Where to read on\n").unwrap();
-    // Printed output is no prose.
-    let printed: usize = readme.blocks("text").iter().map(|text| words(text)).sum();
-    let prose = words(before) - printed;
-    assert!(prose <= 700, "{prose} words in README.md");
-    let pages = written_pages();
-    let all: usize = pages.iter().map(|page| words(&page.text)).sum();
-    assert!(
-        pages.len() <= 9 && all <= 9000,
-        "{all} words in {}",
-        pages.len()
-    );
-}
-
-#[test]
 fn the_reference_has_every_document_and_reason() {
     let reference = read(&repository().join("docs/json.md")).text;
     let absent: Vec<&str> = SCHEMAS

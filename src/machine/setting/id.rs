@@ -46,19 +46,9 @@ impl fmt::Display for SettingName {
         };
         match kind.of_queue() {
             Some((way, file)) => write!(f, "{way}-{number} {file}"),
-            None if number.is_empty() => f.write_str(first_word(kind)),
-            None => write!(f, "{} {number}", first_word(kind)),
+            None if number.is_empty() => f.write_str(kind.recorded()),
+            None => write!(f, "{} {number}", kind.recorded()),
         }
-    }
-}
-
-fn first_word(kind: SettingKind) -> &'static str {
-    match kind {
-        SettingKind::Vector => "vector",
-        SettingKind::Rss => "rss",
-        SettingKind::NapiThread => "napi-thread",
-        SettingKind::Ntuple => "ntuple",
-        _ => "machine rps_sock_flow_entries",
     }
 }
 
@@ -70,9 +60,9 @@ impl From<&str> for SettingName {
                 queue.strip_prefix(way)?.strip_prefix('-')
             }
             (SettingKind::Vector | SettingKind::NapiThread, None) => {
-                name.strip_prefix(first_word(kind))?.strip_prefix(' ')
+                name.strip_prefix(kind.recorded())?.strip_prefix(' ')
             }
-            (_, None) => (name == first_word(kind)).then_some(""),
+            (_, None) => (name == kind.recorded()).then_some(""),
         };
         let mut kinds = SettingKind::ALL.into_iter();
         match kinds.find_map(|kind| Some(Self::Of(kind, number(kind)?.to_owned()))) {

@@ -51,7 +51,7 @@ impl SettingKind {
             RpsFlow => Some(("rx", "rps_flow_cnt")),
             Xps => Some(("tx", "xps_cpus")),
             XpsRxqs => Some(("tx", "xps_rxqs")),
-            _ => None,
+            Vector | Rss | NapiThread | Sysctl | Ntuple => None,
         }
     }
 
@@ -63,7 +63,8 @@ impl SettingKind {
             (Rss, _) => ethtool_file(interface, "rss"),
             (NapiThread, _) => format!("/proc/{number}"),
             (Ntuple, _) => ethtool_file(interface, "features"),
-            _ => FLOW_ENTRIES.to_owned(),
+            (Sysctl, _) => FLOW_ENTRIES.to_owned(),
+            (Rps | RpsFlow | Xps | XpsRxqs, None) => unreachable!("a queue's file has a name"),
         }
     }
 
@@ -97,6 +98,18 @@ impl SettingKind {
         }
     }
 
+    /// With what its key in the record begins; that of a queue's file has the file's name. It must not change.
+    pub(super) fn recorded(self) -> &'static str {
+        match self {
+            Vector => "vector",
+            Rss => "rss",
+            NapiThread => "napi-thread",
+            Sysctl => "machine rps_sock_flow_entries",
+            Ntuple => "ntuple",
+            Rps | RpsFlow | Xps | XpsRxqs => "",
+        }
+    }
+
     /// Its name in the hash of a plan, which must not change.
     pub(crate) fn hashed(self) -> &'static str {
         match self {
@@ -118,7 +131,7 @@ impl SettingKind {
             Rss => "an RSS table that fits this device",
             Ntuple => "`on` or `off`",
             RpsFlow | Sysctl => "a number",
-            _ => "a CPU mask that fits this machine",
+            Vector | NapiThread | Rps | Xps | XpsRxqs => "a CPU mask that fits this machine",
         }
     }
 }

@@ -55,10 +55,14 @@ impl Value<'_> {
                 word @ ("on" | "off") => Some(On(word == on_or_off(true))),
                 _ => None,
             },
-            _ if kind.is_mask() => CpuSet::parse_kernel_mask(text)
+            SettingKind::RpsFlow | SettingKind::Sysctl => text.trim().parse().ok().map(Count),
+            SettingKind::Vector
+            | SettingKind::NapiThread
+            | SettingKind::Rps
+            | SettingKind::Xps
+            | SettingKind::XpsRxqs => CpuSet::parse_kernel_mask(text)
                 .ok()
                 .map(|set| Mask(Cow::Owned(set))),
-            _ => text.trim().parse().ok().map(Count),
         }
     }
 
