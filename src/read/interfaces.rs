@@ -92,10 +92,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             });
         }
     }
-    // Records of versions that planned representors too are restored.
-    if !options.settings_only {
-        stack_representors(&mut listed);
-    }
+    stack_representors(&mut listed, options.settings_only);
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
 }
@@ -114,8 +111,9 @@ fn own_device<'a>(net: &Dir<'a>, has_lowers: bool) -> Result<Option<Dir<'a>>> {
 }
 
 /// Makes representors, which have the card's device, layers of the card's own interface: their packets arrive by its IRQs
-/// (`Documentation/networking/representors.rst`). Beside a `n0` of nfp, the physical ports are such, too.
-fn stack_representors(listed: &mut Machine) {
+/// (`Documentation/networking/representors.rst`). Beside a `n0` of nfp, the physical ports are such, too. `keep`: for
+/// records of versions that planned them; they only come after the card's own, which has the IRQs.
+fn stack_representors(listed: &mut Machine, keep: bool) {
     let has_kind = |interface: &Interface, kinds: &[&[&str]]| {
         let port = interface.port_name.as_deref().unwrap_or_default();
         kinds.iter().any(|kind| is_numbered(port, kind))
@@ -138,12 +136,12 @@ fn stack_representors(listed: &mut Machine) {
     }
     for representor in representors {
         match own.get(&representor.device.address) {
-            None => interfaces.push(representor),
-            Some(lowers) => listed.stacked.push(Stacked {
+            Some(lowers) if !keep => listed.stacked.push(Stacked {
                 kind: Some("representor".to_owned()),
                 name: representor.name,
                 lowers: lowers.clone(),
             }),
+            _ => interfaces.push(representor),
         }
     }
     listed.interfaces = interfaces;

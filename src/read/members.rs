@@ -89,7 +89,10 @@ impl Members {
                     .iter()
                     .all(|action| DriverPatterns::is_of_phy(action))
         };
-        let of_mac = requested.iter().filter(|one| is_of_mac(one)).count();
+        let of_mac = requested
+            .iter()
+            .filter(|requested| is_of_mac(requested))
+            .count();
         let are_all = !device.irqs.is_empty()
             || in_tree.len() == device.tree.len() && of_mac == in_tree.len();
         Ok(Self {
@@ -118,6 +121,7 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
             port.patterns.has_queue_name(action) || driver.any(|driver| begins_with(action, driver))
         };
         named.and_then(|named| named.interface) == Some(&interface.name)
+            || begins_with(action, &interface.name)
             || names_device(action, &interface.device.address)
             || port.is_only && is_of_driver()
     })

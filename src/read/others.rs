@@ -4,6 +4,7 @@
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
+use crate::machine::setting::NET;
 use crate::read::files::{Dir, line_of, name_in};
 use crate::root::{Result, Root};
 
@@ -52,18 +53,26 @@ pub fn class(root: &Root, device: &str) -> Result<String> {
 pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>> {
     let mut cards = Vec::new();
     for address in root.read_names(PCI)? {
-        let path = format!("{PCI}/{address}");
+        let card = root.dir(format!("{PCI}/{address}"));
         let is_used = interfaces
             .iter()
             .any(|interface| interface.device.address == address);
-        if !is_used && class(root, &path)?.starts_with("0x02") {
+        if !is_used && class(root, &card.path)?.starts_with("0x02") && !has_interface(&card)? {
             cards.push(UnusedFunction {
                 address,
-                driver: root.dir(path).link_name("driver")?,
+                driver: card.link_name("driver")?,
             });
         }
     }
     Ok(cards)
+}
+
+/// Whether the function has an interface in this namespace, which is then one that is not planned: a CAN bus, or the
+/// port that leads to a switch.
+fn has_interface(card: &Dir) -> Result<bool> {
+    let names = card.root.read_names(&format!("{}/net", card.path))?;
+    let is_here = |name: &String| card.root.exists(&format!("{NET}/{name}"));
+    Ok(names.iter().any(is_here))
 }
 
 /// Without virtual functions.

@@ -51,6 +51,18 @@ fn hyper_v_channels_are_listed_and_left_alone() {
     assert_eq!(tree.nicpin(&["plan", "eth0"]).code, 0);
 }
 
+/// Of a driver that nicpin does not know.
+#[test]
+fn irqs_that_begin_with_the_name_of_the_interface_are_its_own() {
+    let tree = Copy::build(&two_nodes([]));
+    let device = "sys/devices/platform/fe1c0000.gmac";
+    tree.add(device, "platform", "acme-gmac", "eth0", 2);
+    tree.interrupts(70, "GICv3", &["eth0-chan0", "eth0-chan1", "eth01-chan0"]);
+    let plan = tree.plan(&["eth0"]);
+    let irqs = of(&plan, "eth0").vectors.iter().map(|vector| vector.irq);
+    assert_eq!(irqs.collect::<Vec<_>>(), [70, 71]);
+}
+
 #[test]
 fn xen_queues_are_found_by_the_name_of_the_device() {
     let tree = Copy::build(&two_nodes([]));
@@ -647,7 +659,7 @@ fn a_device_with_a_control_irq_is_not_one_without_irqs() {
     assert!(said.contains("control IRQ 130 unchanged"), "{said}");
     assert!(
         said.contains(
-            "no queue IRQ is known to be its device's: sysfs lists those of PCI devices only"
+            "which IRQs belong to its device is not known: sysfs lists those of PCI devices only"
         ),
         "{said}"
     );

@@ -63,6 +63,33 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     assert_eq!(tree.nicpin(&["check", "0000:82:00.0"]).code, 0);
 }
 
+/// Of a CAN controller, whose class is that of network controllers.
+#[test]
+fn a_function_whose_interface_is_not_planned_is_in_no_other_namespace() {
+    let tree = Copy::build(&two_nodes([card(
+        "igb",
+        Port::new("eth0", 1000, 1, 1),
+        30,
+        &["eth0"],
+    )]));
+    let device = "sys/devices/pci0000:00/0000:05:00.0";
+    tree.add(device, "pci", "acme_can", "can0", 1);
+    tree.put(&format!("{device}/class"), "0x028000");
+    tree.link(
+        "sys/bus/pci/devices/0000:05:00.0",
+        "../../../devices/pci0000:00/0000:05:00.0",
+    );
+    let count = || tree.plan(&[]).interfaces.len();
+    tree.put(&format!("{device}/net/can0/type"), "280");
+    assert_eq!(count(), 1);
+    // It goes to another namespace.
+    tree.remove("sys/class/net/can0");
+    tree.remove(&format!("{device}/net/can0"));
+    tree.put(&format!("{device}/msi_irqs/77"), "msi");
+    tree.interrupts(77, "PCI-MSI", &["acme0"]);
+    assert_eq!(count(), 2);
+}
+
 /// nic1 of the fixture is an igb: its interface goes to a container.
 #[test]
 fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() {

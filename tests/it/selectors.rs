@@ -146,6 +146,39 @@ fn representors_stand_for_the_interface_of_their_card() {
     assert_eq!(tree.plan(&[]).interfaces.len(), 2);
 }
 
+/// Of a representor with a name before that of the card's own interface; the names of the IRQs hold neither.
+#[test]
+fn what_was_written_for_a_card_with_representors_is_restored() {
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0",
+        "mlx5_comp0@pci:0000:82:00.0",
+        "mlx5_comp1@pci:0000:82:00.0",
+    ];
+    let own = card("mlx5_core", Port::new("p0", 100_000, 2, 2), 30, &names);
+    let tree = Copy::build(&two_nodes([own.port(Port::new(
+        "en3f0pf0sf0",
+        100_000,
+        1,
+        1,
+    ))]));
+    for (name, port) in [("p0", "p0"), ("en3f0pf0sf0", "pf0sf0")] {
+        tree.put(&format!("/sys/class/net/{name}/phys_port_name"), port);
+    }
+    let affinities = || {
+        [31, 32].map(|irq| {
+            tree.read(&format!("/proc/irq/{irq}/smp_affinity"))
+                .trim()
+                .to_owned()
+        })
+    };
+    let before = affinities();
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
+    assert_ne!(affinities(), before);
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
+    assert_eq!(affinities(), before);
+    assert!(!tree.path("/run/nicpin/state.json").exists());
+}
+
 #[test]
 fn interfaces_without_a_device_are_named_by_their_kind() {
     let tree = Copy::build(&two_nodes([]));

@@ -241,8 +241,16 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if} = combined if alone",
             "{if}-q{n} = combined",
             "ocrdma{h}-{n} = rdma",
+            // Linux 2.6.37 to 3.2.
+            "{if}-tx = tx",
+            "{if}-rxq{n} = rx",
         ],
-        &["eth0-q5 = combined 5", "ocrdma0-1 = rdma 1"],
+        &[
+            "eth0-q5 = combined 5",
+            "ocrdma0-1 = rdma 1",
+            "eth0-tx = tx",
+            "eth0-rxq2 = rx 2",
+        ],
     )
     .page(ONLY_A_HINT)
     .facts(&[QueuesWrap]),
