@@ -53,9 +53,6 @@ pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences)
         .filter(|difference| difference.reason == Unknown)
         .map(|difference| &*difference.write.interface)
         .collect();
-    if without.is_empty() && names.is_empty() {
-        return unknown;
-    }
     match Record::load(root) {
         // Interfaces that are up without vectors, although an earlier apply recorded some.
         Ok(record) => {
@@ -68,6 +65,10 @@ pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences)
         }
         Err(error) => {
             names.extend(without.iter().map(|note| &*note.interface));
+            // Nothing differs, but what could be restored is unknown.
+            if names.is_empty() {
+                names.insert("");
+            }
             unknown.extend(names.into_iter().map(|name| NoteAbout {
                 interface: name.to_owned(),
                 note: Note::RecordUnreadable {

@@ -28,7 +28,7 @@ use nicpin::plan::Plan;
 use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::read::{self, ReadOptions};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
-use nicpin::report::difference::NoteAbout;
+use nicpin::report::difference::Differences;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -196,7 +196,7 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: NoteAbout::unknown(&done.plan),
+        unknown: apply::unknown(root, &done.machine, &done.plan, &Differences::default()),
         strict: args.strict,
         left: done.trial.filter(|_| !is_idle).map(left),
         watched,

@@ -239,14 +239,14 @@ fn option(entry: &'static PolicyEntry) -> Arg {
             .value_parser(Values(entry))
             // The help text lists them with their meanings.
             .hide_possible_values(true)
-            .help(help(entry));
+            .long_help(help(entry));
     };
     let no = text_if(word != "true", "no-");
     let (first, rest) = means.split_at(1);
     let name = key.trim_start_matches("only-");
     arg.long(format!("{no}{name}"))
         .action(ArgAction::SetTrue)
-        .help(first.to_uppercase() + rest)
+        .long_help(first.to_uppercase() + rest)
 }
 
 fn forms(entry: &PolicyEntry) -> impl Iterator<Item = (&'static str, &'static str)> {

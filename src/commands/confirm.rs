@@ -58,7 +58,7 @@ pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> 
     out.push_str(if was_idle {
         "apply --try had changed nothing; its trial has ended\n"
     } else {
-        "kept: the settings of apply --try stay\n"
+        "Confirmed: the settings of apply --try are kept.\n"
     });
     // As after an apply without `--try`.
     if state::resume(&root)? {

@@ -30,7 +30,7 @@ pub struct PlanArgs {
     #[arg(short, long)]
     all: bool,
 
-    /// Also list each file with its current and planned mask in hex (table only)
+    /// Also list each file that would change, with its current and planned mask in hex (table only)
     #[arg(long)]
     masks: bool,
 

@@ -67,7 +67,7 @@ fn not_judged(cli: &General, root: &Root) -> Option<Vec<String>> {
         Ok((_, plan)) => Some(plan.not_judged),
         Err(error) => {
             output::say(&format!(
-                "which interfaces cannot be judged is not known: {error:#}"
+                "cannot tell which interfaces cannot be judged: {error:#}"
             ));
             None
         }

@@ -82,7 +82,8 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .iter_mut()
         .filter(|interface| interface.fix.is_some())
     {
-        interface.fix = Some(format!("{apply} {}", selector(&interface.name)));
+        let fix = || format!("{apply} {}", selector(&interface.name));
+        interface.fix = (!status.refused).then(fix);
     }
     let of_record = unknown
         .iter()

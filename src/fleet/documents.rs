@@ -154,7 +154,11 @@ impl<'a> Documents<'a> {
             (self.give)(Input::Document(only));
         }
         if !self.found && is_empty {
-            self.fail(Some(self.source.to_owned()), 0, "holds no JSON of nicpin");
+            self.fail(
+                Some(self.source.to_owned()),
+                0,
+                "holds no JSON printed by nicpin",
+            );
         }
     }
 
@@ -194,7 +198,11 @@ impl<'a> Documents<'a> {
             let (host, line) = (host.to_owned(), line.to_owned());
             (self.give)(Input::Text { host, line });
         } else if !replace(&mut self.reported, true) {
-            self.fail(None, self.lines, &format!("is no JSON of nicpin: {line}"));
+            self.fail(
+                None,
+                self.lines,
+                &format!("is not JSON printed by nicpin: {line}"),
+            );
         }
     }
 }
@@ -320,14 +328,17 @@ mod tests {
                 text("h1", "exited with exit code 255"),
                 failed("h4", "the JSON document does not end"),
                 text("h7", "{broken"),
-                failed("f:9", "is no JSON of nicpin: what"),
-                text("h6", "ssh exited with exit code 255"),
-                failed("f:11", "the JSON document does not end"),
                 document(5, Some("h4"), false, "{}"),
                 document(7, Some("h7"), false, "{\"c\":\n1}"),
+                failed("f:9", "is not JSON printed by nicpin: what"),
+                text("h6", "ssh exited with exit code 255"),
+                failed("f:11", "the JSON document does not end"),
             ]
         );
-        assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);
+        assert_eq!(
+            printed(&[]),
+            [failed("f", "holds no JSON printed by nicpin")]
+        );
     }
 
     /// Its braces are counted in one pass.

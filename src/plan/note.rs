@@ -70,11 +70,11 @@ pub enum Note {
     },
     #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using {}", cpu_list(.online))]
     NoUsableCpu { online: CpuSet },
-    #[error("without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
+    #[error("without {} no CPU is left for its IRQs", cpu_list(.excluded))]
     NoCpuLeft { excluded: CpuSet },
     #[error("no node is remote and has a usable CPU")]
     NoRemoteNode,
-    #[error("node {nodes} of the policy's scope has no usable CPU")]
+    #[error("node {nodes} of the scope does not exist or has no usable CPU")]
     ScopeUnusable { nodes: NodeSet },
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
@@ -116,7 +116,7 @@ pub enum Note {
     },
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
-    #[error("no IRQ is known of receive {} {queues}", if .queues.len() > 1 { "queues" } else { "queue" })]
+    #[error("the {} of receive {} {queues} {} not known", if .queues.len() > 1 { "IRQs" } else { "IRQ" }, if .queues.len() > 1 { "queues" } else { "queue" }, if .queues.len() > 1 { "are" } else { "is" })]
     QueuesUnserved { queues: QueueSet },
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
@@ -208,7 +208,7 @@ pub enum Note {
     #[error("the kernel removes isolated and nohz_full CPUs from rps_cpus: {}; the others are planned", .cpus.short())]
     RpsFiltered { cpus: CpuSet },
     #[error(
-        "/proc/sys/net/core/rps_sock_flow_entries does not exist, as in a network namespace: RFS needs the flow table that it sets in the first one"
+        "/proc/sys/net/core/rps_sock_flow_entries, which sets the flow table that RFS needs, does not exist: only the first network namespace has it"
     )]
     NoFlowTable,
     #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "core"))]
@@ -264,9 +264,9 @@ pub enum Note {
         /// As in the file: `name = "ens*", node = 1`.
         conditions: String,
     },
-    #[error("the policy teaches the driver {driver}, which no interface has; those here: {}", .here.join(", "))]
+    #[error("the policy has a [[driver]] {driver}, which no interface here uses; the drivers here: {}", .here.join(", "))]
     DriverUnmatched { driver: String, here: Vec<String> },
-    #[error("none of the names that the policy teaches of the driver {driver} is among its IRQs: {}", few(", ", .here, false))]
+    #[error("no IRQ of {driver} has a name of the policy's [[driver]]; its IRQs: {}", few(", ", .here, false))]
     NamesUnmatched { driver: String, here: Vec<String> },
     #[error(fmt = not_planned)]
     NotPlanned {

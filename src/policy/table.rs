@@ -65,7 +65,7 @@ pub static SCOPE: PolicySetting<Scope> = PolicySetting::new(
 .forms(
     &[
         Form::Nodes("these nodes"),
-        Form::Cpus("these CPUs; of several nodes, the local ones"),
+        Form::Cpus("these CPUs; if they are on several nodes, those on its own"),
     ],
     |value| match value {
         Value::Nodes(nodes) => Some(Scope::Nodes(nodes)),
@@ -81,14 +81,14 @@ pub enum Near {
 
 pub static NEAR: PolicySetting<Option<Near>> = PolicySetting::new(
     "near",
-    "A program whose L3 domains take the IRQs, on other cores than its own while there are any",
+    "The program in whose L3 domains the IRQs go, on other cores than its own while there are any",
     &[("", None, "none")],
 )
-.note("The scope is still the bound. Nothing changes where the program may run in all L3 domains.")
+.note("Always within the scope. Nothing changes where the program may run in all L3 domains.")
 .forms(
     &[
         Form::Cpus("one that runs on these CPUs"),
-        Form::Program("a process, or a unit of systemd"),
+        Form::Program("a unit of systemd; pid:812: a process"),
     ],
     |value| match value {
         Value::Program(program) => Some(Some(Near::Program(program))),
@@ -227,7 +227,7 @@ pub static XPS: PolicySetting<Xps> = PolicySetting::new(
         (
             "rxqs",
             Xps::ReceiveQueues,
-            "each flow sends on the queue of the number that it receives on; others as with auto",
+            "each flow sends on the transmit queue with the number of its receive queue; others as with auto",
         ),
     ],
 );
@@ -311,7 +311,7 @@ pub static KEEP_NAPI_THREADS: PolicySetting<bool> = PolicySetting::new(
         ("keep", true, "leave unchanged"),
     ],
 )
-.note("Whether it is threaded stays as it is.");
+.note("Threaded NAPI is not turned on or off.");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChannelCount {

@@ -89,7 +89,7 @@ impl InterfaceState {
             state: Self::Crowded,
             name: "crowded",
             number: 6.0,
-            means: "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
+            means: "the busiest core with one of its queues has at least twice as many queues as the busiest one would have as planned",
             check: "2",
         },
         StateRow {

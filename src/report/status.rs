@@ -11,7 +11,7 @@ use crate::machine::sample::Delta;
 use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
-use crate::report::difference::{Differences, NoteAbout, moves_without_gain};
+use crate::report::difference::{Differences, NoteAbout, all_refused, moves_without_gain};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
@@ -27,6 +27,9 @@ pub struct Status {
     /// IRQs that are not on their planned CPUs, if their move would gain nothing.
     #[serde(skip)]
     pub moves_without_gain: usize,
+    /// The kernel refused all that differs at the last apply.
+    #[serde(skip)]
+    pub refused: bool,
     /// `None` if interrupts were not watched.
     pub seconds: Option<f64>,
     /// Whether there is a record of an apply since boot.
@@ -114,6 +117,7 @@ impl Status {
             same: plan.unchanged + found.fallbacks.len(),
             differ: found.differs.len() + plan.channels.len(),
             moves_without_gain: moves_without_gain(machine, plan),
+            refused: plan.channels.is_empty() && all_refused(&found.differs),
             seconds: watched.map(Delta::seconds),
             applied,
             host: plan.host.clone(),

@@ -232,7 +232,7 @@ impl Root {
                 "setfacl -b it",
             )
         };
-        let reason = format!("{reason}, so nicpin does not trust it; {fix}");
+        let reason = format!("{reason}, so nicpin does not trust it; fix: {fix}");
         Err(self.content_error(path, reason))
     }
 }

@@ -11,8 +11,8 @@ use crate::screen::placement::pending;
 use crate::screen::status::MOST_INTERFACES;
 use crate::screen::{
     Given, QUOTED, count, count_if_any, cut, enclose, group_by_key, group_sorted,
-    interface_or_machine, moves_later, ranges, role_word, text_if, text_or, unjudged, value_change,
-    with_prefix,
+    interface_or_machine, moves, moves_later, ranges, role_word, text_if, text_or, unjudged,
+    value_change, with_prefix,
 };
 use nicpin::machine::Role;
 use nicpin::machine::interface::natural;
@@ -27,6 +27,40 @@ use nicpin::report::outcome::IrqbalanceAction::{
 };
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
+
+/// Whether an atomic apply has restored all that it wrote.
+fn is_undone(applied: &Applied) -> bool {
+    applied.undone.as_ref().is_some_and(Restored::complete)
+}
+
+fn verdict(applied: &Applied) -> String {
+    let tally = &applied.tally;
+    let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
+    let settings = |many| count(many, "setting");
+    match tally.changed {
+        0 => {
+            let text = if is_undone(applied) {
+                "Nothing stays changed".to_owned()
+            } else if tally.failed() > 0 || tally.already == 0 && !applied.unknown.is_empty() {
+                "Nothing was written".to_owned()
+            } else {
+                let already = settings(tally.already);
+                format!("Nothing was written: {already} already as planned")
+            };
+            let earlier = Some(pending(&applied.plan)).filter(|irqs| *irqs > 0);
+            let earlier = enclose(
+                " From an earlier apply, ",
+                earlier.map(moves),
+                " at the next interrupt.",
+            );
+            format!("{text}{rest}.{earlier}")
+        }
+        changed => {
+            let later = moves_later(tally.pending);
+            format!("{} written and read back{rest}.{later}", settings(changed))
+        }
+    }
+}
 
 /// Shows each setting with `all`. `given`: the options that decide on the plan.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
@@ -43,30 +77,16 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
              part that still matches.",
         );
     } else {
-        let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
-        let pending = match tally.changed {
-            0 => pending(&applied.plan),
-            _ => tally.pending,
-        };
-        let settings = |many| count(many, "setting");
-        let text = match tally.changed {
-            0 if tally.failed() > 0 || tally.already == 0 && !applied.unknown.is_empty() => {
-                format!("Nothing was written{rest}.")
-            }
-            0 => format!(
-                "Nothing was written: {} already as planned{rest}.",
-                settings(tally.already)
-            ),
-            changed => format!("{} written and read back{rest}.", settings(changed)),
-        };
-        page.text(text + &moves_later(pending));
+        page.text(verdict(applied));
     }
     for change in &applied.changes {
         let left_out = text_if(change.left_out && !applied.misfit, "; left out");
         let on = interface_or_machine(&change.interface);
         page.failure("differs   ", format!("{on}: {}{left_out}", change.text));
     }
-    settings(&mut page, &applied.results, all);
+    if !is_undone(applied) {
+        settings(&mut page, &applied.results, all);
+    }
     outcomes(
         &mut page,
         &applied.channels,
@@ -237,7 +257,7 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
 }
 
 fn nothing_recorded(not_judged: Option<&Vec<String>>) -> String {
-    "nothing to restore: there is no record of an apply".to_owned() + &self::not_judged(not_judged)
+    "Nothing to restore: there is no record of an apply".to_owned() + &self::not_judged(not_judged)
 }
 
 pub fn to_restore(to_restore: &ToRestore) -> Page {

@@ -6,8 +6,8 @@ use crate::screen::page::{Cell, LEFT, Page, change};
 use crate::screen::state::{moving, tone, why};
 use crate::screen::status::{MOST_INTERFACES, more_rows};
 use crate::screen::{
-    Given, count, cpus, differ, enclose, group_sorted, interface_or_machine, is, moves_later,
-    text_if, unbroken, with_prefix,
+    Given, REFUSED, count, cpus, differ, enclose, group_sorted, interface_or_machine, is,
+    moves_later, text_if, unbroken, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -19,7 +19,7 @@ use nicpin::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
 };
-use nicpin::report::difference::{Fallback, NoteAbout, Reason};
+use nicpin::report::difference::{Fallback, NoteAbout, Reason, all_refused};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
@@ -127,15 +127,10 @@ fn verdict(check: &Check, given: &Given) -> String {
         Differs => {
             let states = rows(check).map(|interface| interface.state);
             let worst = enclose(" (worst: ", State::worst(states).map(State::name), ")");
-            let is_refused = check.channels.is_empty()
-                && check
-                    .differs
-                    .iter()
-                    .all(|found| found.reason == KernelRefused);
+            let is_refused = check.channels.is_empty() && all_refused(&check.differs);
             let fix = if is_whole { "Fix" } else { "What can be set" };
             let fix = format!("{fix}: {apply}");
-            let refused = "The kernel refused what apply wrote.";
-            let fix = if is_refused { refused } else { &fix };
+            let fix = if is_refused { REFUSED } else { &fix };
             let (what, many, worst) = match rows(check).count() {
                 0 => (format!("{settings} of the machine"), differs, ""),
                 many => (format!("{many} of {all}"), many, &*worst),

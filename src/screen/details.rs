@@ -49,7 +49,7 @@ pub(super) fn interface(page: &mut Page, status: &Status, interface: &InterfaceR
         "  ",
         state + &with_prefix(". Fix: ", interface.fix.as_deref().map(unbroken)),
     );
-    // The table has the interface's own queues instead.
+    // The table has no such column.
     if is_shared && interface.state != Crowded {
         let planned =
             Some(interface.max_per_core_planned).filter(|most| *most != interface.max_per_core);

@@ -47,6 +47,8 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
 /// Characters of a message, and of a value in a table: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
 pub(crate) const QUOTED: usize = 200;
+/// In place of a fix.
+pub(crate) const REFUSED: &str = "The kernel refused what apply wrote.";
 
 /// Escapes control characters as JSON does (`\u001b`), which keeps the value of JSON; newlines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {

@@ -108,7 +108,7 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
         ),
         family("gauge",
             "nicpin_interface_contended_vectors",
-            "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
+            "IRQs that nicpin watch waits to restore, because another program writes them again and again.",
             contended.into_iter().flatten(),
         ),
         family(

@@ -10,7 +10,7 @@ use crate::screen::plan::gains_nothing;
 use crate::screen::state::{moving, tone, why};
 use crate::screen::watcher::watcher;
 use crate::screen::{
-    Given, count, count_if_any, differ, enclose, is, join_nonempty, judged_count, moves,
+    Given, REFUSED, count, count_if_any, differ, enclose, is, join_nonempty, judged_count, moves,
     not_judged, rate, short_speed, text_if, text_or, unbroken, with_prefix,
 };
 use nicpin::plan::Note;
@@ -151,6 +151,9 @@ fn verdict(status: &Status, apply: &str) -> String {
     if worst < Untuned && of_machine == 0 || status.differ == 0 || !has_record {
         return text;
     }
+    if status.refused {
+        return format!("{text} {REFUSED}");
+    }
     let fix = if worst == Unknown {
         "What can be set"
     } else {
@@ -168,18 +171,13 @@ fn table(page: &mut Page, status: &Status, most: usize) {
         "NODE",
         "QUEUES",
         "LOCAL",
-        // A figure that all interfaces share is below the table.
-        if is_shared { "OWN/CORE" } else { "MAX/CORE" },
+        "MAX/CORE",
         "IRQ/S",
         "STATE",
     ];
     let rows = status.interfaces.iter().take(most).map(|interface| {
         let speed = interface.speed_mbps.filter(|_| interface.link == "up");
-        let (now, planned) = if is_shared {
-            (interface.own_per_core, interface.own_per_core_planned)
-        } else {
-            (interface.max_per_core, interface.max_per_core_planned)
-        };
+        let (now, planned) = (interface.max_per_core, interface.max_per_core_planned);
         let planned = Some(planned).filter(|planned| *planned != now);
         // The queues are on some core, even if it is unknown which.
         let now = text_or(
@@ -209,7 +207,15 @@ fn table(page: &mut Page, status: &Status, most: usize) {
         cells[7].tone = tone(interface.state);
         cells
     });
-    page.columns(0, 4..7, heads, rows);
+    let rows = once(heads.map(Cell::from)).chain(rows).map(|cells| {
+        let columns = cells.into_iter().zip(heads);
+        // A figure that all interfaces share is below the table.
+        columns.filter_map(|(cell, head)| (!is_shared || head != "MAX/CORE").then_some(cell))
+    });
+    if !status.interfaces.is_empty() {
+        page.line("");
+        page.table(0, 4..if is_shared { 6 } else { 7 }, rows);
+    }
     more_rows(page, status.interfaces.iter(), most);
 }
 

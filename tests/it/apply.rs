@@ -67,7 +67,7 @@ fn restore_restores_every_setting_and_is_idempotent() {
             assert_data_eq!(
                 again.stdout,
                 str![[r"
-nothing to restore: there is no record of an apply
+Nothing to restore: there is no record of an apply
 
 "]]
             );
@@ -451,7 +451,8 @@ fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
     assert_data_eq!(
         again.stdout,
         str![[r"
-Nothing was written: 15 settings already as planned. 6 IRQs move at the next interrupt.
+Nothing was written: 15 settings already as planned. From an earlier apply, 6 IRQs move at the next
+interrupt.
 Note: nic0: 1 queue IRQ cannot be moved: the kernel does not let its affinity be set
 plan fe21ad18c11dd3e6: changed=0 already=15 managed=1 refused=0 vanished=0 pending=0
 

@@ -207,6 +207,15 @@ fn not_taken_by_the_kernel() {
             "permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container"
         ]
     );
+    // To apply again would change nothing.
+    for command in ["check", "status"] {
+        let said = machine.nicpin_as_nobody(&[command]).stdout;
+        assert!(
+            said.contains("The kernel refused what apply wrote."),
+            "{said}"
+        );
+        assert!(!said.contains("Fix: "), "{said}");
+    }
 }
 
 #[test]
@@ -407,7 +416,7 @@ fn a_record_that_cannot_be_read_is_unknown() {
     assert_data_eq!(
         [writable, malformed, unknown()].join("\n"),
         str![[r"
-ROOT/run/nicpin/state.json: is writable by everybody (mode 0666), so nicpin does not trust it; chmod go-w it
+ROOT/run/nicpin/state.json: is writable by everybody (mode 0666), so nicpin does not trust it; fix: chmod go-w it
 ROOT/run/nicpin/state.json: not a record of original settings (EOF while parsing an object at line 1 column 1); what apply found and set is unknown; fix: move the file away (what it says is lost) and run again
 ROOT/run/nicpin/state.json: is a directory (EISDIR); fix: name a file, not a directory
 "]]
@@ -452,6 +461,25 @@ fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
     assert!(unknown.iter().all(|unknown| unknown["interface"] == "eth2"));
     assert_eq!(check["verdict"], "could-not-be-determined");
     assert_eq!(machine.nicpin(&["check", "eth0"]).code, 0);
+    // A second apply says so, too.
+    assert_eq!(machine.nicpin(&["apply", "eth0"]).code, 0);
+    assert_eq!(machine.nicpin(&["apply"]).code, 1);
+}
+
+/// All is as planned, and could not be restored.
+#[test]
+fn a_record_that_cannot_be_read_is_unknown_also_where_nothing_differs() {
+    let machine = applied("two-socket-mlx4");
+    machine.write("/run/nicpin/state.json", "{");
+    for command in ["check", "status"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        let said = run.words();
+        assert!(
+            said.contains("the record of the last apply cannot be read"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -243,8 +243,8 @@ fn a_wish_that_cannot_be_met_is_not_overruled() {
         assert_data_eq!(
             said.concat(),
             str![[r"
-nicpin: --exclude: without CPUs 0-7 no CPU is left that may take its IRQs
-nicpin: --scope: node 7 of the policy's scope has no usable CPU
+nicpin: --exclude: without CPUs 0-7 no CPU is left for its IRQs
+nicpin: --scope: node 7 of the scope does not exist or has no usable CPU
 
 "]]
         );

@@ -157,7 +157,7 @@ fn what_is_wrong_in_a_driver_is_an_error_with_file_and_line() {
     assert_data_eq!(
         text(named, "text"),
         str![
-            "the policy teaches the driver acme, which no interface has; those here: igb, mlx4_en"
+            "the policy has a [[driver]] acme, which no interface here uses; the drivers here: igb, mlx4_en"
         ]
     );
     machine.write(
@@ -170,7 +170,7 @@ fn what_is_wrong_in_a_driver_is_an_error_with_file_and_line() {
             "text"
         ),
         str![
-            "none of the names that the policy teaches of the driver igb is among its IRQs: eth0-TxRx-0, eth0-TxRx-1, eth0-TxRx-2 and 2 others"
+            "no IRQ of igb has a name of the policy's [[driver]]; its IRQs: eth0-TxRx-0, eth0-TxRx-1, eth0-TxRx-2 and 2 others"
         ]
     );
 }

@@ -87,7 +87,8 @@ fn a_trial_on_a_machine_as_planned_says_that_nothing_was_changed() {
     assert_data_eq!(
         run.stdout + &confirmed.stdout,
         str![[r"
-Nothing was written: 32 settings already as planned. 12 IRQs move at the next interrupt.
+Nothing was written: 32 settings already as planned. From an earlier apply, 12 IRQs move at the next
+interrupt.
 Trial: nothing was changed, and nothing will be restored.
 plan edaa12e59e881890: changed=0 already=32 managed=0 refused=0 vanished=0 pending=0
 apply --try had changed nothing; its trial has ended

@@ -25,8 +25,8 @@ fn a_policy_that_other_users_may_write_is_not_applied() {
     assert_data_eq!(
         said,
         str![[r"
-nicpin: ROOT/etc/nicpin.toml: is writable by everybody (mode 0666), so nicpin does not trust it; chmod go-w it
-nicpin: ROOT/etc/nicpin.toml: is writable by everybody (mode 0646), so nicpin does not trust it; chmod go-w it
+nicpin: ROOT/etc/nicpin.toml: is writable by everybody (mode 0666), so nicpin does not trust it; fix: chmod go-w it
+nicpin: ROOT/etc/nicpin.toml: is writable by everybody (mode 0646), so nicpin does not trust it; fix: chmod go-w it
 
 "]]
     );
@@ -39,7 +39,7 @@ fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_i
     assert_data_eq!(
         machine.fails(&["apply"], 1),
         str![[r"
-nicpin: ROOT/etc: is writable by everybody (mode 0777), so nicpin does not trust it; chmod go-w it
+nicpin: ROOT/etc: is writable by everybody (mode 0777), so nicpin does not trust it; fix: chmod go-w it
 
 "]]
     );
@@ -109,7 +109,7 @@ fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {
             assert_data_eq!(
                 machine.fails(&command, 1),
                 str![[r"
-nicpin: ROOT/open: is writable by everybody (mode 0777), so nicpin does not trust it; chmod go-w it
+nicpin: ROOT/open: is writable by everybody (mode 0777), so nicpin does not trust it; fix: chmod go-w it
 
 "]]
             );
@@ -137,9 +137,9 @@ fn state_files_that_other_users_may_write_are_not_used() {
     assert_data_eq!(
         said,
         str![[r"
-nicpin: ROOT/run/nicpin: is writable by everybody (mode 0777), so nicpin does not trust it; chmod go-w it
-nicpin: ROOT/run/nicpin/lock: is writable by everybody (mode 0666), so nicpin does not trust it; chmod go-w it
-nicpin: ROOT/run/nicpin/state.json: is writable by everybody (mode 0602), so nicpin does not trust it; chmod go-w it
+nicpin: ROOT/run/nicpin: is writable by everybody (mode 0777), so nicpin does not trust it; fix: chmod go-w it
+nicpin: ROOT/run/nicpin/lock: is writable by everybody (mode 0666), so nicpin does not trust it; fix: chmod go-w it
+nicpin: ROOT/run/nicpin/state.json: is writable by everybody (mode 0602), so nicpin does not trust it; fix: chmod go-w it
 
 "]]
     );

@@ -589,7 +589,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
     assert_eq!(paths(&dry_run, "writes"), Vec::<String>::new());
     assert_data_eq!(
         good(&machine, &dry_run),
-        str!["nothing to restore: there is no record of an apply"]
+        str!["Nothing to restore: there is no record of an apply"]
     );
     assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);

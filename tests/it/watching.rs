@@ -428,7 +428,7 @@ fn what_the_machine_does_not_have_ends_the_watcher() {
     assert_data_eq!(
         machine.fails(&["watch", "--scope", "node:9"], 64),
         str![[r"
-nicpin: --scope: node 9 of the policy's scope has no usable CPU
+nicpin: --scope: node 9 of the scope does not exist or has no usable CPU
 
 "]]
     );

@@ -107,7 +107,7 @@ pub fn an_acl_of_another_user() {
         let run = machine.nicpin(&["apply"]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
         let expected = format!(
-            "{path}: is writable by user 4711 (POSIX ACL), so nicpin does not trust it; setfacl -b it"
+            "{path}: is writable by user 4711 (POSIX ACL), so nicpin does not trust it; fix: setfacl -b it"
         );
         assert!(run.stderr.contains(&expected), "{}", run.stderr);
         assert_eq!(machine.snapshot(), before);

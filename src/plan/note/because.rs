@@ -35,7 +35,7 @@ pub enum NoVectors {
     OfDevice,
     /// No queue IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone, and others may serve several
     /// devices (DPIO of DPAA2).
-    #[error("no queue IRQ is known to be its device's: sysfs lists those of PCI devices only")]
+    #[error("which IRQs belong to its device is not known: sysfs lists those of PCI devices only")]
     Unlisted,
     #[error("the driver has requested no queue IRQ; there is nothing to place")]
     Requested,

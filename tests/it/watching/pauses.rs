@@ -92,7 +92,7 @@ fn only_what_is_to_stay_ends_the_pause() {
     assert_data_eq!(
         confirmed.stdout,
         str![[r"
-kept: the settings of apply --try stay
+Confirmed: the settings of apply --try are kept.
 nicpin watch is no longer paused.
 
 "]]

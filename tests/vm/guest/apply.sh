@@ -87,7 +87,7 @@ expect 0 nicpin restore
 equal "settings restored" "$N" "$(number changed)"
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 expect 0 nicpin restore
-contains "a second restore" "nothing to restore" "$OUT"
+contains "a second restore" "Nothing to restore" "$OUT"
 snapshot /tmp/now; same_file "the machine after a second restore" /tmp/before /tmp/now
 expect 2 nicpin check --exact
 

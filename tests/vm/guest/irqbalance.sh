@@ -166,7 +166,7 @@ holds "irqbalance after restore" poll 5 runs
 equal "the calls of systemctl" "is-active irqbalance.service stop irqbalance.service start --no-block irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
 holds "no other systemctl was run" [ ! -e /tmp/wrong ]
 expect 0 nicpin restore
-contains "a second restore" "nothing to restore" "$OUT"
+contains "a second restore" "Nothing to restore" "$OUT"
 touch /tmp/inactive
 expect 1 nicpin apply --irqbalance stop
 contains "an irqbalance that its unit has not started" "still runs; stop it by hand" "$OUT"

@@ -179,5 +179,5 @@ holds "their links come up" poll 10 links_up
 expect 0 nicpin restore
 contains "no value waits for a card" "absent=0" "$OUT"
 expect 0 nicpin restore
-contains "a last restore" "nothing to restore" "$OUT"
+contains "a last restore" "Nothing to restore" "$OUT"
 finish

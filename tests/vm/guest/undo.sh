@@ -58,7 +58,7 @@ contains "the kernel's answer" EROFS "$OUT"
 umount "$last"
 snapshot /tmp/now; same_file "the machine after --atomic" /tmp/before /tmp/now
 expect 0 nicpin restore
-contains "a restore after --atomic" "nothing to restore" "$OUT"
+contains "a restore after --atomic" "Nothing to restore" "$OUT"
 
 section "on trial"
 expect 0 nicpin apply --try 12
