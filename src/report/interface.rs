@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
-use crate::machine::setting::SettingKind::{Rps, RpsFlow, Xps, XpsRxqs};
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, standings};
@@ -128,6 +127,19 @@ pub struct Steering {
     pub differ: usize,
 }
 
+impl Steering {
+    /// `differ`: the settings that differ, of all kinds. `direction` is `rx` or `tx`.
+    fn new(planned: &[&CpuSet], differ: &BTreeMap<SettingKind, usize>, direction: &str) -> Self {
+        let is_of = |kind: SettingKind| kind.of_queue().is_some_and(|(way, _)| way == direction);
+        let differ = differ.iter().filter(|(kind, _)| is_of(**kind));
+        Self {
+            planned: planned.len(),
+            on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
+            differ: differ.map(|(_, many)| many).sum(),
+        }
+    }
+}
+
 /// The plan's interfaces that are not judged, without those whose state is unknown, and those that differ although all
 /// their IRQs are understood.
 pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
@@ -221,14 +233,9 @@ fn report(
         .filter(|(reason, _)| reason.is_change_since_apply())
         .map(|(_, many)| many)
         .sum();
-    let steering = |planned: Vec<&CpuSet>, of: [SettingKind; 2]| Steering {
-        planned: planned.len(),
-        on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
-        differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
-    };
     let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
-    let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
-    let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
+    let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect_vec();
+    let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect_vec();
     let mut channels = plan.channels.iter();
     let is_asked = channels.any(|change| change.interface == planned.name);
     let differ = kinds.values().sum::<usize>() + usize::from(is_asked);
@@ -266,8 +273,8 @@ fn report(
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
-        rps: steering(rps, [Rps, RpsFlow]),
-        xps: steering(xps, [Xps, XpsRxqs]),
+        rps: Steering::new(&rps, &kinds, "rx"),
+        xps: Steering::new(&xps, &kinds, "tx"),
         rss: planned.rss.clone(),
         threads: planned.threads.iter().map(thread).collect(),
         polling: interface.polling,
