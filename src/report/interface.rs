@@ -19,7 +19,7 @@ use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingK
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
-use crate::report::state::state;
+use crate::report::state::{Deviation, state};
 pub use crate::report::state::{InterfaceState, StateRow};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
@@ -187,8 +187,8 @@ pub fn interfaces(
     let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
         let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
         // What was lost may be made up for, as by the loss of a CPU.
-        let has_lost = lost.is_better() && gain.is_better();
-        let standing = (gain, has_lost, per_core);
+        let made_worse = lost.is_better() && gain.is_better();
+        let standing = (gain, made_worse, per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|note| note.interface == report.name) {
             report.summary.state = InterfaceState::Unknown;
@@ -208,7 +208,7 @@ fn report(
     plan: &Plan,
     planned: &PlannedInterface,
     found: &Differences,
-    (gain, has_lost, per_core): (Gain, bool, [usize; 2]),
+    (gain, made_worse, per_core): (Gain, bool, [usize; 2]),
     watched: Option<&Delta>,
 ) -> InterfaceReport {
     let absent = Interface::default();
@@ -237,9 +237,13 @@ fn report(
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect_vec();
     let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect_vec();
     let mut channels = plan.channels.iter();
-    let is_asked = channels.any(|change| change.interface == planned.name);
-    let differ = kinds.values().sum::<usize>() + usize::from(is_asked);
-    let asked = (has_lost && drifted > 0, is_asked);
+    let channels_asked = channels.any(|change| change.interface == planned.name);
+    let differ = kinds.values().sum::<usize>() + usize::from(channels_asked);
+    let deviation = Deviation {
+        differ,
+        made_worse: made_worse && drifted > 0,
+        channels_asked,
+    };
     let local = count(&|row| row.is_active() && row.local == Some(true));
     let is_located = count(&|row| row.local.is_some()) > 0
         && count(&|row| row.is_active() && row.local.is_none()) == 0;
@@ -281,7 +285,7 @@ fn report(
         notes: notes(plan, planned, interface),
         summary: InterfaceSummary {
             name: planned.name.clone(),
-            state: state(machine, interface, planned, &vectors, differ, &gain, asked),
+            state: state(machine, interface, planned, &vectors, &deviation, &gain),
             driver: planned.driver.clone(),
             device: planned.device.clone(),
             pci_id: planned.pci_id.clone(),

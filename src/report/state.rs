@@ -148,17 +148,25 @@ impl InterfaceState {
     }
 }
 
-/// `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is worse since settings of
-/// apply were changed. `is_asked`: whether other channels are requested.
+/// How an interface deviates from its plan.
+pub(super) struct Deviation {
+    /// The number of settings that differ, a change of channels included.
+    pub(super) differ: usize,
+    /// A measure is worse since settings of apply were changed.
+    pub(super) made_worse: bool,
+    /// Other channels are requested.
+    pub(super) channels_asked: bool,
+}
+
 pub(super) fn state(
     machine: &Machine,
     interface: &Interface,
     planned: &PlannedInterface,
     vectors: &[VectorStatus],
-    differ: usize,
+    deviation: &Deviation,
     gain: &Gain,
-    (has_lost, is_asked): (bool, bool),
 ) -> InterfaceState {
+    let differ = deviation.differ;
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
     let apart = topology.isolated_or_nohz().union(&planned.exclusive);
@@ -179,11 +187,11 @@ pub(super) fn state(
         Isolated
     } else if any(&|row| row.state == Differs && comes_home(row)) {
         Remote
-    } else if has_lost {
+    } else if deviation.made_worse {
         Drifted
     } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
         Crowded
-    } else if is_worse || is_asked || differ > 0 && !is_measured {
+    } else if is_worse || deviation.channels_asked || differ > 0 && !is_measured {
         Untuned
     } else if !planned.is_judged() {
         Unsupported
