@@ -45,9 +45,9 @@ impl Default for Options {
 /// Applies a plan as `nicpin apply` does: under the lock, with the original settings on disk before the first write.
 /// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
-/// `plan` reads the machine and plans it, under the lock. It is called again after channels were changed, since queues
-/// and vectors are new then, after irqbalance was asked, which moves vectors until then, and after a write showed that
-/// a vector is kernel-managed. A refused write is an outcome, not an error.
+/// `make_plan` reads the machine and plans it, under the lock. It is called again after channels were changed, since
+/// queues and vectors are new then, after irqbalance was asked, which moves vectors until then, and after a write
+/// showed that a vector is kernel-managed. A refused write is an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{Options, Policy, Root, Selection, ReadOptions};
@@ -70,9 +70,9 @@ impl Default for Options {
 pub fn apply<E: From<ApplyError>>(
     root: &Root,
     options: Options,
-    plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
+    make_plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
 ) -> Result<Applied, E> {
-    apply_when_safe(root, options, plan, || Ok(()))
+    apply_when_safe(root, options, make_plan, || Ok(()))
 }
 
 /// [`apply`] that calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the
@@ -80,7 +80,7 @@ pub fn apply<E: From<ApplyError>>(
 pub fn apply_when_safe<E: From<ApplyError>>(
     root: &Root,
     options: Options,
-    mut plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
+    mut make_plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     safe: impl FnOnce() -> Result<(), E>,
 ) -> Result<Applied, E> {
     let lock = Lock::take(root, "apply", options.wait)?;
@@ -88,53 +88,54 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let earlier = earlier.filter(Trial::is_due);
     if earlier.is_some() {
         // An apply that is refused must not end an earlier trial.
-        plan(root)?;
+        make_plan(root)?;
     }
     let mut session = Session::begin(root, options, lock, earlier)?;
-    let (mut machine, mut planned) = plan(root)?;
-    irqbalance::may_write(&planned)?;
-    session.before.add(&machine, &planned);
-    session.add_to_record(&machine, &planned)?;
+    let (mut machine, mut plan) = make_plan(root)?;
+    irqbalance::may_write(&plan)?;
+    session.before.add(&machine, &plan);
+    session.add_to_record(&machine, &plan)?;
     if let Err(error) = safe() {
         session.reset_record();
         return Err(error);
     }
-    session.start_trial(&machine, &planned)?;
-    let channels = change_planned_channels(root, &machine, &planned);
+    session.start_trial(&machine, &plan)?;
+    let channels = change_planned_channels(root, &machine, &plan);
     if !channels.is_empty() {
         // New queues go away when the channels are restored, so their settings are not original ones.
-        (machine, planned) = session.plan_again(&mut plan)?;
+        (machine, plan) = session.plan_again(&mut make_plan)?;
     }
     let mut stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
     let mut irqbalance = None;
     if !stop {
-        irqbalance = irqbalance::before_writes(root, &machine, &planned, options.repeats);
+        irqbalance = irqbalance::before_writes(root, &machine, &plan, options.repeats);
     }
     if let Some(outcome) = &irqbalance {
         if outcome.changed {
             // Until it answered, irqbalance may have moved vectors that were read as planned.
-            (machine, planned) = session.plan_again(&mut plan)?;
+            (machine, plan) = session.plan_again(&mut make_plan)?;
         }
         stop |= options.atomic && outcome.failed();
     }
-    let (mut results, mut is_written) = (Vec::new(), stop);
-    while !is_written {
-        let written = session.write(&machine, &planned, &results)?;
-        is_written = !has_new_managed(&written, &results);
-        if !is_written {
-            session.record.settle(&machine, &planned, &written);
-            (machine, planned) = session.plan_again(&mut plan)?;
+    // An atomic apply that has failed already writes nothing.
+    let (mut results, mut is_finished) = (Vec::new(), stop);
+    while !is_finished {
+        let written = session.write(&machine, &plan, &results)?;
+        is_finished = !has_new_managed(&written, &results);
+        if !is_finished {
+            session.record.settle(&machine, &plan, &written);
+            (machine, plan) = session.plan_again(&mut make_plan)?;
             // All settings are in the trial if channels were changed.
             if channels.is_empty() {
-                session.add_to_trial(&machine, &planned)?;
+                session.add_to_trial(&machine, &plan)?;
             }
         }
         results = merge(results, written);
     }
     let mut done = Applied {
         machine,
-        not_judged: planned.not_judged.clone(),
-        plan: planned,
+        not_judged: plan.not_judged.clone(),
+        plan,
         channels,
         irqbalance,
         results,
@@ -267,7 +268,7 @@ impl<'a> Session<'a> {
     /// Undoes earlier changes if reading or planning fails.
     fn plan_again<E: From<ApplyError>>(
         &mut self,
-        plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
+        make_plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     ) -> Result<(Machine, Plan), E> {
         // The plan depends on what the record says of vectors.
         let again = self
@@ -275,7 +276,7 @@ impl<'a> Session<'a> {
             .map_err(ApplyError::from)
             .map_err(E::from)
             .and_then(|()| {
-                let (machine, plan) = plan(self.root)?;
+                let (machine, plan) = make_plan(self.root)?;
                 self.add_to_record(&machine, &plan)?;
                 Ok((machine, plan))
             });

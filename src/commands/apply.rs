@@ -158,7 +158,7 @@ fn apply(
     cli: &General,
     args: &ApplyArgs,
     root: &Root,
-    plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
+    make_plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
 ) -> Result<Applied> {
     let options = Options {
         wait: args.lock.wait(),
@@ -167,7 +167,7 @@ fn apply(
         repeats: false,
     };
     let (mut guard, mut watched) = (None, None);
-    let mut done = apply_when_safe(root, options, plan, || {
+    let mut done = apply_when_safe(root, options, make_plan, || {
         guard = args
             .trial
             .map(|seconds| TrialProcess::start(cli, seconds))
