@@ -106,9 +106,9 @@ impl Trial {
         FILE.remove(root)
     }
 
-    /// A pending trial restores `first_seen` when it expires; if that cannot be saved, the settings that it has. Under
-    /// the lock.
-    pub(crate) fn restores(root: &Root, first_seen: &Texts) {
+    /// Has a waiting trial restore `first_seen` at its end; if that cannot be saved, it restores the settings that it
+    /// has. Under the lock.
+    pub(crate) fn replace_waiting(root: &Root, first_seen: &Texts) {
         if let Ok(Some(trial)) = Self::waiting(root) {
             let before = first_seen.clone();
             let _ = Self {
@@ -188,12 +188,12 @@ impl Trial {
         let why = "as it was before apply --try";
         let restored = self.undo(root, why)?;
         let texts = self.before.clone();
-        self.end(root, texts, &restored)?;
+        self.keep_unrestored(root, texts, &restored)?;
         Ok(restored)
     }
 
-    /// Keeps those of `texts` that could not be restored.
-    pub(crate) fn end(
+    /// Ends the trial, but keeps those of `texts` that could not be restored.
+    pub(crate) fn keep_unrestored(
         mut self,
         root: &Root,
         texts: Texts,

@@ -54,7 +54,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
     if ends_trial && !restored.has_refused() {
         Trial::remove(root)?;
     } else if ends_trial {
-        Trial::restores(root, &first_seen);
+        Trial::replace_waiting(root, &first_seen);
     }
     // A refused setting may be restored later; an absent one may come back.
     if restored.failed() {
@@ -105,7 +105,7 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 /// apply are restored.
 pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
-    end(root, |trial| !trial.over)
+    restore_if_due(root, |trial| !trial.over)
 }
 
 /// [`end_trial`] for the process that watches the trial: waits for the lock for ever, tries again to restore what could
@@ -119,10 +119,13 @@ pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Resto
     if !watch.is_current(root) {
         return Ok(None);
     }
-    end(root, Trial::is_due)
+    restore_if_due(root, Trial::is_due)
 }
 
-fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restored>, ApplyError> {
+fn restore_if_due(
+    root: &Root,
+    is_due: impl FnOnce(&Trial) -> bool,
+) -> Result<Option<Restored>, ApplyError> {
     match Trial::load(root) {
         Ok(Some(trial)) if trial.found_all_as_planned(root) => {
             Trial::remove(root)?;
@@ -132,7 +135,7 @@ fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restor
         Ok(_) => Ok(None),
         Err(_) => {
             let (texts, restored) = restore_original(root, false)?;
-            Trial::default().end(root, texts, &restored)?;
+            Trial::default().keep_unrestored(root, texts, &restored)?;
             Ok(Some(restored))
         }
     }
