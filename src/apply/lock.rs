@@ -82,7 +82,7 @@ impl Lock {
         waits: impl Fn() -> bool,
     ) -> Result<Result<Self, String>, FileError> {
         let mut file = open(root, path)?;
-        while !try_lock(&file).map_err(|error| root.io_error(path, error))? {
+        while !try_lock(&file).map_err(|error| with_fix(root.io_error(path, error)))? {
             if waits() {
                 sleep(Duration::from_millis(50));
                 continue;
@@ -117,7 +117,9 @@ impl TrialGuard {
             try_lock(&watch.0).unwrap_or(false)
         });
         if !is_taken {
-            return Err(root.io_error(PATH_OF_TRIAL, ErrorKind::WouldBlock));
+            return Err(with_fix(
+                root.io_error(PATH_OF_TRIAL, ErrorKind::WouldBlock),
+            ));
         }
         // For people to read.
         let _ = writeln!(watch.0, "{}", process::id());
