@@ -10,7 +10,7 @@ use nix::errno::Errno::{self, EACCES, EAGAIN, EBUSY, EINTR, ENOSPC, EPERM, EROFS
 
 use crate::apply::lock::stop_reason;
 use crate::cpuset::{CpuSet, MaskFile};
-use crate::kinds::{has_write_bits, kind, refusal};
+use crate::kinds::{access, has_write_bits, refusal};
 use crate::machine::Topology;
 use crate::machine::setting::means_same;
 use crate::machine::wording::cpu_list;
@@ -251,8 +251,8 @@ fn has_other_handler(
 }
 
 /// CPUs that the kernel's rules removed, and why; `None` if the file holds something else.
-fn removed_cpus(root: &Root, of: SettingKind, held: &str, written: &str) -> Option<String> {
-    let filter = kind(of).removed(root)?;
+fn removed_cpus(root: &Root, kind: SettingKind, held: &str, written: &str) -> Option<String> {
+    let filter = access(kind).removed(root)?;
     let parse = |text| CpuSet::parse_kernel_mask(text).ok();
     let (held, written) = (parse(held)?, parse(written)?);
     let removed = written.difference(&held);
@@ -270,7 +270,7 @@ fn removed_cpus(root: &Root, of: SettingKind, held: &str, written: &str) -> Opti
 
 fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
     let vanished = "the file no longer exists; fix: run again";
-    kind(write.kind)
+    access(write.kind)
         .read(root, write)?
         .ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
 }
@@ -306,7 +306,7 @@ fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unw
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     let is_busy = |error: &io::Error| matches!(errno_of(error), Some(EBUSY | EAGAIN | EINTR));
     patiently(
-        || kind(write.kind).set(root, write, value),
+        || access(write.kind).set(root, write, value),
         |written| !written.as_ref().is_err_and(is_busy),
     )
 }

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno::{EACCES, EINVAL, EIO, EPERM};
 
-use super::kind::{Answer, Kind, Meaning};
+use super::access::{Access, Answer, Meaning};
 use crate::cpuset::CpuSet;
 use crate::plan::Write;
 use crate::read::files::read_affinity;
@@ -12,7 +12,7 @@ use crate::root::{FileError, Root};
 
 pub(super) struct Affinity;
 
-impl Kind for Affinity {
+impl Access for Affinity {
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string()))
     }

@@ -1,8 +1,8 @@
 //! How each kind of setting is read and written, and what the kernel's errors mean. Plain files need no file here.
 
+mod access;
 mod affinity;
 pub(crate) mod channels;
-mod kind;
 mod ntuple;
 mod rss;
 mod steering;
@@ -14,14 +14,14 @@ use nix::errno::Errno::{
     self, EACCES, EAGAIN, EBUSY, EINTR, EIO, ENODEV, ENOENT, ENOMEM, ENXIO, EOVERFLOW, EPERM, EROFS,
 };
 
+use self::access::File;
+pub(crate) use self::access::{Access, Answer};
 pub(crate) use self::affinity::has_write_bits;
-use self::kind::File;
-pub(crate) use self::kind::{Answer, Kind};
 use crate::machine::SettingKind;
 use crate::report::outcome::Outcome::{self, Refused, Vanished};
 use crate::root::{Root, errno_of, errno_words};
 
-pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
+pub(crate) fn access(kind: SettingKind) -> &'static dyn Access {
     match kind {
         SettingKind::Vector => &affinity::Affinity,
         SettingKind::Rss => &rss::Table,
@@ -36,7 +36,7 @@ pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
 /// Explains the kernel's answer to a write (`net-sysfs.c`, `kernel/irq/proc.c`).
 pub(crate) fn refusal(
     root: &Root,
-    of: SettingKind,
+    kind: SettingKind,
     path: &str,
     text: &str,
     error: &io::Error,
@@ -48,7 +48,7 @@ pub(crate) fn refusal(
         text,
         errno,
     };
-    let own = errno.and_then(|errno| kind(of).refusal(&answer(errno)));
+    let own = errno.and_then(|errno| access(kind).refusal(&answer(errno)));
     let (outcome, why) = own.unwrap_or_else(|| match errno {
         // ENXIO also if an interrupt controller finds no target.
         Some(ENOENT) => (Vanished, NO_FILE),
@@ -76,8 +76,8 @@ fn words(errno: Option<Errno>) -> &'static str {
 }
 
 /// `None` if it can be written, or if that may change with the file.
-pub(crate) fn why_not_writable(root: &Root, of: SettingKind, path: &str) -> Option<String> {
-    let error = root.check_writable(path).err().filter(|_| of.is_file())?;
-    let (outcome, why) = refusal(root, of, path, "", &error);
+pub(crate) fn why_not_writable(root: &Root, kind: SettingKind, path: &str) -> Option<String> {
+    let error = root.check_writable(path).err().filter(|_| kind.is_file())?;
+    let (outcome, why) = refusal(root, kind, path, "", &error);
     (outcome == Refused).then_some(why)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::kind::Kind;
+use super::access::Access;
 use crate::machine::setting::on_or_off;
 use crate::plan::Write;
 use crate::read::ethtool;
@@ -10,7 +10,7 @@ use crate::root::{FileError, Root};
 
 pub(super) struct Ntuple;
 
-impl Kind for Ntuple {
+impl Access for Ntuple {
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned()))
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use nix::errno::Errno::{EINVAL, EOPNOTSUPP};
 
-use super::kind::{Answer, Kind, Meaning};
+use super::access::{Access, Answer, Meaning};
 use crate::machine::Rss;
 use crate::plan::Write;
 use crate::read::ethtool;
@@ -13,7 +13,7 @@ use crate::root::{FileError, Root};
 
 pub(super) struct Table;
 
-impl Kind for Table {
+impl Access for Table {
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting()))
     }

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno::{EINVAL, ENOENT};
 
-use super::kind::{Answer, Kind, Meaning};
+use super::access::{Access, Answer, Meaning};
 use crate::cpuset::CpuSet;
 use crate::read::topology::rps_filter;
 use crate::report::outcome::Outcome::{Refused, Vanished};
@@ -10,7 +10,7 @@ use crate::root::Root;
 
 pub(super) struct Rps;
 
-impl Kind for Rps {
+impl Access for Rps {
     fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
         (answer.errno == EINVAL).then_some((
             Refused,
@@ -25,7 +25,7 @@ impl Kind for Rps {
 
 pub(super) struct Xps;
 
-impl Kind for Xps {
+impl Access for Xps {
     fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
         (answer.errno == ENOENT && answer.root.exists(answer.path)).then_some((
             Vanished,

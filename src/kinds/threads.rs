@@ -4,7 +4,7 @@ use std::io;
 
 use nix::errno::Errno::{EACCES, EINVAL, EPERM, ESRCH};
 
-use super::kind::{Answer, Kind, Meaning};
+use super::access::{Access, Answer, Meaning};
 use crate::cpuset::CpuSet;
 use crate::plan::Write;
 use crate::read::threads;
@@ -13,7 +13,7 @@ use crate::root::{FileError, Root};
 
 pub(super) struct Thread;
 
-impl Kind for Thread {
+impl Access for Thread {
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         threads::affinity(root, &write.interface, write.number)
     }

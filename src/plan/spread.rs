@@ -53,8 +53,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Queues of one kind can be exchanged without effect.
-    fn kind(&self) -> (usize, u64, usize) {
+    /// Queues with the same key can be exchanged without effect.
+    fn exchange_key(&self) -> (usize, u64, usize) {
         (self.set, self.weight, self.irqs)
     }
 }

@@ -205,7 +205,7 @@ impl Spread<'_> {
             let kinds = core
                 .movable
                 .iter()
-                .map(|&queue| self.queues[queue].kind())
+                .map(|&queue| self.queues[queue].exchange_key())
                 .sorted_unstable()
                 .collect_vec();
             let order = self.order(to);
@@ -270,7 +270,7 @@ impl Spread<'_> {
         let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for &queue in &self.cores[core].movable {
             kinds
-                .entry(self.queues[queue].kind())
+                .entry(self.queues[queue].exchange_key())
                 .or_default()
                 .push(queue);
         }

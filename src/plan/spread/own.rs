@@ -13,11 +13,11 @@ impl Spread<'_> {
     /// Deals out the cores of an arrangement among the queues, unless a more important measure gets worse.
     pub(super) fn deal(&mut self) {
         let limit = self.cores[self.busiest()].load;
-        for alike in self.runs(|a, b| a.kind() == b.kind()) {
+        for alike in self.runs(|a, b| a.exchange_key() == b.exchange_key()) {
             self.number(alike);
         }
         self.even_out(limit);
-        let own = self.runs(|a, b| (a.kind(), a.port) == (b.kind(), b.port));
+        let own = self.runs(|a, b| (a.exchange_key(), a.port) == (b.exchange_key(), b.port));
         for own in &own {
             self.number(own.clone());
         }

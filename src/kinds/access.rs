@@ -19,7 +19,7 @@ pub(crate) struct Answer<'a> {
 /// The outcome of a write with an error, and the words that follow those of the error, with the fix.
 pub(crate) type Meaning = (Outcome, &'static str);
 
-pub(crate) trait Kind {
+pub(crate) trait Access {
     /// `None` if the setting is absent.
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         root.read_opt(&write.path)
@@ -43,4 +43,4 @@ pub(crate) trait Kind {
 /// A file that is read and written as it is, and whose errors mean what they do for any file.
 pub(super) struct File;
 
-impl Kind for File {}
+impl Access for File {}
