@@ -20,7 +20,8 @@ use crate::plan::ports::sharing;
 /// Whether a setting of this kind, interface and number counts with its planned value instead of the current one.
 type IsPlanned<'a> = &'a dyn Fn(SettingKind, &str, u32) -> bool;
 
-struct Spot<'a> {
+/// A queue, or a busy-polling thread, on the CPU where it counts.
+struct PlacedQueue<'a> {
     interface: &'a str,
     is_first: bool,
     cpu: u32,
@@ -59,13 +60,18 @@ pub(crate) fn standings(
 
 struct State<'a> {
     machine: &'a Machine,
-    locations: Locations<'a>,
     interfaces: &'a [PlannedInterface],
-    planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
-    is_planned: IsPlanned<'a>,
+    irqs: IrqPlaces<'a>,
     all_at_speed: Option<u64>,
     /// The queues in use on each core, by its index.
-    spots: Vec<Vec<Spot<'a>>>,
+    cores: Vec<Vec<PlacedQueue<'a>>>,
+}
+
+/// The CPUs of IRQs, now or planned.
+struct IrqPlaces<'a> {
+    locations: Locations<'a>,
+    planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
+    is_planned: IsPlanned<'a>,
 }
 
 impl<'a> State<'a> {
@@ -82,96 +88,18 @@ impl<'a> State<'a> {
                 (vector.cpus.as_ref()?, vector.placement.as_ref()),
             ))
         };
-        let mut state = Self {
-            machine,
+        let irqs = IrqPlaces {
             locations: Locations::new(&machine.topology),
-            interfaces,
             planned: vectors.filter_map(target).collect(),
             is_planned,
+        };
+        Self {
+            machine,
+            interfaces,
             all_at_speed: all_at_speed(machine, &weights),
-            spots: Vec::new(),
-        };
-        state.spots = state.spots(weights);
-        state
-    }
-
-    /// The CPUs of a vector, and the CPU on which its queue counts.
-    fn place<'v>(&self, vector: &'v PlannedVector) -> (Cow<'v, CpuSet>, Option<u32>)
-    where
-        'a: 'v,
-    {
-        let now = vector.effective_cpus(&self.machine.topology.online);
-        self.place_of_irq(vector.irq, now, vector.effective.as_ref())
-    }
-
-    /// An IRQ shared by interfaces is planned for one of them, and moves for all, also for those that are not in the
-    /// plan.
-    fn place_of_irq<'v>(
-        &self,
-        irq: u32,
-        now: Cow<'v, CpuSet>,
-        effective: Option<&CpuSet>,
-    ) -> (Cow<'v, CpuSet>, Option<u32>)
-    where
-        'a: 'v,
-    {
-        let is_planned = (self.is_planned)(SettingKind::Vector, "", irq);
-        let planned = is_planned.then(|| self.planned.get(&irq)).flatten();
-        let Some(&(cpus, placement)) = planned else {
-            // With several CPUs in an affinity, the actual CPU is unknown.
-            let on = effective.map_or(now.only(), CpuSet::first);
-            return (now, on);
-        };
-        // The kernel distributes vectors over the CPUs of a group.
-        let counted = placement
-            .map(|placement| placement.cpu)
-            .filter(|&cpu| cpus.contains(cpu));
-        (Cow::Borrowed(cpus), counted.or(cpus.first()))
-    }
-
-    /// The queues in use by core: of the plan's interfaces, and of others in their current state.
-    fn spots(&self, weights: Vec<Weight>) -> Vec<Vec<Spot<'a>>> {
-        let online = &self.machine.topology.online;
-        let mut spots = Vec::new();
-        spots.resize_with(self.locations.cores, Vec::new);
-        for (read, weight) in self.machine.interfaces.iter().zip(weights) {
-            let planned = self
-                .interfaces
-                .iter()
-                .find(|interface| interface.name == read.name);
-            let queues = read.active_vectors().map(|vector| {
-                let (irq, now) = (vector.irq, vector.effective_cpus(online));
-                let (_, on) = self.place_of_irq(irq, now, vector.effective.as_ref());
-                (vector.queue_id(), on)
-            });
-            let queues = queues
-                .sorted_unstable()
-                .dedup()
-                .map(|(queue, cpu)| (queue == Some(QueueId::Number(0)), cpu));
-            // Each busy-polling thread that keeps its CPU counts as a queue.
-            let stays = |thread: &&NapiThread| {
-                let is_moved = |to: &PlannedThread| to.pid == thread.pid && to.cpus.is_some();
-                let mut threads = planned.iter().flat_map(|planned| &planned.threads);
-                thread.busy_polls && !threads.any(is_moved)
-            };
-            let polling = read
-                .threads
-                .iter()
-                .filter(stays)
-                .map(|thread| (false, thread.affinity.cpus.only()));
-            for (is_first, cpu) in queues.chain(polling) {
-                let place = cpu.and_then(|cpu| self.locations.of(cpu));
-                if let (Some(cpu), Some(place)) = (cpu, place) {
-                    spots[place.core].push(Spot {
-                        interface: &read.name,
-                        is_first,
-                        cpu,
-                        weight,
-                    });
-                }
-            }
+            cores: queues_by_core(machine, interfaces, &irqs, weights),
+            irqs,
         }
-        spots
     }
 
     fn standing(&self, interfaces: &[PlannedInterface], only: Option<&str>) -> Standing {
@@ -187,7 +115,7 @@ impl<'a> State<'a> {
             let isolated = topology.isolated_or_nohz().union(&interface.exclusive);
             let near_interface = interface.local_cpus(self.machine);
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
-                let (cpus, counted_for) = self.place(vector);
+                let (cpus, counted_for) = self.irqs.place(vector);
                 // The affinity may hold all CPUs if it does not decide, or the kernel does not report the effective
                 // CPU.
                 let is_vague = vector.role == Role::Control || vector.reported().is_none();
@@ -211,7 +139,8 @@ impl<'a> State<'a> {
                         let rdma = score.rdma.get_or_insert_default();
                         rdma.vectors += 1;
                         rdma.local += usize::from(is_local == Some(true));
-                        if let Some(place) = counted_for.and_then(|cpu| self.locations.of(cpu)) {
+                        if let Some(place) = counted_for.and_then(|cpu| self.irqs.locations.of(cpu))
+                        {
                             let on_core = rdma_on.entry(place.core).or_default();
                             *on_core += 1;
                             rdma.max_per_core = rdma.max_per_core.max(*on_core);
@@ -234,9 +163,9 @@ impl<'a> State<'a> {
         self.on_cores(only, &mut score);
         let mut own_per_core = 0;
         for interface in interfaces {
-            let is_own = |spot: &&Spot<'_>| spot.interface == interface.name;
+            let is_own = |queue: &&PlacedQueue<'_>| queue.interface == interface.name;
             let own = self
-                .spots
+                .cores
                 .iter()
                 .map(|core| core.iter().filter(is_own).count());
             let even = own
@@ -265,38 +194,38 @@ impl<'a> State<'a> {
             .iter()
             .filter(|planned| planned.vectors.iter().any(PlannedVector::is_active));
         let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
-        for (core, spots) in self.spots.iter().enumerate() {
-            let is_own = |spot: &&Spot<'_>| only.is_none_or(|only| spot.interface == only);
-            let own = spots.iter().filter(is_own).count();
+        for (core, queues) in self.cores.iter().enumerate() {
+            let is_own = |queue: &&PlacedQueue<'_>| only.is_none_or(|only| queue.interface == only);
+            let own = queues.iter().filter(is_own).count();
             if own == 0 {
                 continue;
             }
-            let firsts = spots.iter().filter(|spot| spot.is_first);
-            let has_own_first = firsts.clone().any(|spot| is_own(&spot));
-            let firsts = firsts.map(|spot| spot.interface).unique().count();
-            let load = spots.iter().map(|spot| spot.weight.planned).sum();
-            let load_at_speed = spots
+            let firsts = queues.iter().filter(|queue| queue.is_first);
+            let has_own_first = firsts.clone().any(|queue| is_own(&queue));
+            let firsts = firsts.map(|queue| queue.interface).unique().count();
+            let load = queues.iter().map(|queue| queue.weight.planned).sum();
+            let load_at_speed = queues
                 .iter()
-                .map(|spot| spot.weight.at_speed)
+                .map(|queue| queue.weight.at_speed)
                 .sum::<Option<u64>>();
             for (load, core) in at_speed.iter_mut().zip(load_at_speed) {
                 load.busiest_kbps = load.busiest_kbps.max(core);
             }
-            score.max_vectors_per_core = score.max_vectors_per_core.max(spots.len());
+            score.max_vectors_per_core = score.max_vectors_per_core.max(queues.len());
             score.max_load_kbps = score.max_load_kbps.max(load);
-            score.pairs_on_cores += pairs(spots.len()) - pairs(spots.len() - own);
+            score.pairs_on_cores += pairs(queues.len()) - pairs(queues.len() - own);
             if has_own_first {
                 score.max_first_queues_per_core = score.max_first_queues_per_core.max(firsts);
             }
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
-            let share = spots.len().div_ceil(threads.max(1));
-            let above = spots
+            let share = queues.len().div_ceil(threads.max(1));
+            let above = queues
                 .iter()
-                .map(|spot| spot.cpu)
+                .map(|queue| queue.cpu)
                 .sorted_unstable()
                 .dedup_with_count()
-                .map(|(queues, _)| queues.saturating_sub(share));
+                .map(|(on_cpu, _)| on_cpu.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();
         }
         score.at_speed = at_speed;
@@ -318,11 +247,12 @@ impl<'a> State<'a> {
                 .iter()
                 .find(|vector| vector.queue == Some(queue))
                 .or_else(|| sharing(&senders, queue, |vector| vector.queue))?;
-            self.locations.of(self.place(vector).1?)?.node
+            self.irqs.locations.of(self.irqs.place(vector).1?)?.node
         };
         let mut classes: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for (wanted, read) in planned.tx_queues.iter().zip(&read.tx_queues) {
-            let is_planned = || (self.is_planned)(SettingKind::Xps, &planned.name, wanted.queue);
+            let is_planned =
+                || (self.irqs.is_planned)(SettingKind::Xps, &planned.name, wanted.queue);
             let to = wanted.xps_cpus.as_ref().filter(|_| is_planned());
             if let Some(cpus) = to.or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus)) {
                 let queue = (node(wanted.queue), cpus);
@@ -361,6 +291,91 @@ impl<'a> State<'a> {
         }
         Some((far.len(), shared.len() + crowded))
     }
+}
+
+impl<'a> IrqPlaces<'a> {
+    /// The CPUs of a vector, and the CPU on which its queue counts.
+    fn place<'v>(&self, vector: &'v PlannedVector) -> (Cow<'v, CpuSet>, Option<u32>)
+    where
+        'a: 'v,
+    {
+        let now = vector.effective_cpus(&self.locations.topology.online);
+        self.place_of_irq(vector.irq, now, vector.effective.as_ref())
+    }
+
+    /// An IRQ shared by interfaces is planned for one of them, and moves for all, also for those that are not in the
+    /// plan.
+    fn place_of_irq<'v>(
+        &self,
+        irq: u32,
+        now: Cow<'v, CpuSet>,
+        effective: Option<&CpuSet>,
+    ) -> (Cow<'v, CpuSet>, Option<u32>)
+    where
+        'a: 'v,
+    {
+        let is_planned = (self.is_planned)(SettingKind::Vector, "", irq);
+        let planned = is_planned.then(|| self.planned.get(&irq)).flatten();
+        let Some(&(cpus, placement)) = planned else {
+            // With several CPUs in an affinity, the actual CPU is unknown.
+            let on = effective.map_or(now.only(), CpuSet::first);
+            return (now, on);
+        };
+        // The kernel distributes vectors over the CPUs of a group.
+        let counted = placement
+            .map(|placement| placement.cpu)
+            .filter(|&cpu| cpus.contains(cpu));
+        (Cow::Borrowed(cpus), counted.or(cpus.first()))
+    }
+}
+
+/// The queues in use by core: of the plan's interfaces, and of others in their current state.
+fn queues_by_core<'a>(
+    machine: &'a Machine,
+    interfaces: &[PlannedInterface],
+    irqs: &IrqPlaces<'_>,
+    weights: Vec<Weight>,
+) -> Vec<Vec<PlacedQueue<'a>>> {
+    let online = &machine.topology.online;
+    let mut cores = Vec::new();
+    cores.resize_with(irqs.locations.cores, Vec::new);
+    for (read, weight) in machine.interfaces.iter().zip(weights) {
+        let planned = interfaces
+            .iter()
+            .find(|interface| interface.name == read.name);
+        let queues = read.active_vectors().map(|vector| {
+            let (irq, now) = (vector.irq, vector.effective_cpus(online));
+            let (_, on) = irqs.place_of_irq(irq, now, vector.effective.as_ref());
+            (vector.queue_id(), on)
+        });
+        let queues = queues
+            .sorted_unstable()
+            .dedup()
+            .map(|(queue, cpu)| (queue == Some(QueueId::Number(0)), cpu));
+        // Each busy-polling thread that keeps its CPU counts as a queue.
+        let stays = |thread: &&NapiThread| {
+            let is_moved = |to: &PlannedThread| to.pid == thread.pid && to.cpus.is_some();
+            let mut threads = planned.iter().flat_map(|planned| &planned.threads);
+            thread.busy_polls && !threads.any(is_moved)
+        };
+        let polling = read
+            .threads
+            .iter()
+            .filter(stays)
+            .map(|thread| (false, thread.affinity.cpus.only()));
+        for (is_first, cpu) in queues.chain(polling) {
+            let place = cpu.and_then(|cpu| irqs.locations.of(cpu));
+            if let (Some(cpu), Some(place)) = (cpu, place) {
+                cores[place.core].push(PlacedQueue {
+                    interface: &read.name,
+                    is_first,
+                    cpu,
+                    weight,
+                });
+            }
+        }
+    }
+    cores
 }
 
 /// The total load of the ports in use at their speeds, in kbit/s; `None` if no port is in use, or a speed is unknown.
