@@ -16,7 +16,7 @@ use crate::plan::place::{CpuLocation, Locations};
 use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 
 mod arrange;
-mod own;
+mod deal;
 
 const UNLIMITED: usize = u32::MAX as usize;
 
@@ -91,8 +91,8 @@ pub(crate) struct Spread<'a> {
     most_irqs: usize,
     in_domain: Vec<usize>,
     /// The queues of each interface on each core, and the maximum of them for a core.
-    own: Vec<Vec<usize>>,
-    limits: Vec<usize>,
+    per_core: Vec<Vec<usize>>,
+    max_per_core: Vec<usize>,
     pub(crate) room: Vec<usize>,
     pub(crate) on_cpu: Vec<usize>,
     /// The core of CPU 0, if it is used last.
@@ -117,8 +117,8 @@ impl<'a> Spread<'a> {
             queues: Vec::new(),
             most_irqs: 0,
             in_domain: vec![0; locations.domain_sizes.len()],
-            own: vec![vec![0; end]; ports],
-            limits: vec![0; ports],
+            per_core: vec![vec![0; end]; ports],
+            max_per_core: vec![0; ports],
             room: vec![UNLIMITED; end],
             on_cpu: vec![0; end],
             last: None,
@@ -225,7 +225,7 @@ impl<'a> Spread<'a> {
     pub(crate) fn add(&mut self, cpu: u32, port: usize, weight: u64, is_first: bool) {
         if let Some(core) = self.core(cpu) {
             self.count(core, weight);
-            self.own[port][core] += 1;
+            self.per_core[port][core] += 1;
             self.on_cpu[cpu as usize] += 1;
             self.cores[core].firsts += usize::from(is_first);
         }
@@ -267,12 +267,12 @@ impl<'a> Spread<'a> {
             core.queues -= 1;
             core.load -= weight;
             core.irqs -= irqs;
-            self.own[port][from] -= 1;
+            self.per_core[port][from] -= 1;
             self.in_domain[core.place.domain] -= 1;
         }
         if let Some(to) = to {
             self.count(to, weight);
-            self.own[port][to] += 1;
+            self.per_core[port][to] += 1;
             self.cores[to].irqs += irqs;
             self.cores[to].movable.push(queue);
         }
@@ -349,13 +349,13 @@ impl<'a> Spread<'a> {
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> Vec<(usize, u32)> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
         // An interface with few queues chooses cores before one with many.
-        let mut own = vec![0; self.own.len()];
+        let mut of_port = vec![0; self.per_core.len()];
         for queue in &queues {
-            own[queue.port] += 1;
+            of_port[queue.port] += 1;
         }
         queues.sort_by_key(|queue| {
             let alike = (Reverse(queue.weight), queue.set, queue.irqs);
-            (alike, own[queue.port], queue.port)
+            (alike, of_port[queue.port], queue.port)
         });
         let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
         for core in &mut self.cores {

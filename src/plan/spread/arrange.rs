@@ -202,7 +202,7 @@ impl Spread<'_> {
         let outs = self.handfuls(from);
         for to in (0..self.cores.len()).filter(|&to| to != from) {
             let core = &self.cores[to];
-            let kinds = core
+            let keys = core
                 .movable
                 .iter()
                 .map(|&queue| self.queues[queue].exchange_key())
@@ -210,7 +210,7 @@ impl Spread<'_> {
                 .collect_vec();
             let order = self.order(to);
             let room = (core.room.saturating_sub(core.irqs)).min(MOST_EXCHANGED * self.most_irqs);
-            let alike = (core.queues, core.load, room, &core.sets, kinds, order);
+            let alike = (core.queues, core.load, room, &core.sets, keys, order);
             let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
             // One of them is the empty handful, which exchanges nothing.
             if outs.len() < 2 || !known.insert(alike) {
@@ -265,17 +265,17 @@ impl Spread<'_> {
         cost
     }
 
-    /// The choices of at most [`MOST_EXCHANGED`] of a core's queues, each mixture of kinds once.
+    /// The choices of at most [`MOST_EXCHANGED`] of a core's queues, each mixture of exchange keys once.
     fn handfuls(&self, core: usize) -> Vec<Vec<usize>> {
-        let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut by_key: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for &queue in &self.cores[core].movable {
-            kinds
+            by_key
                 .entry(self.queues[queue].exchange_key())
                 .or_default()
                 .push(queue);
         }
         let mut handfuls = vec![Vec::new()];
-        for queues in kinds.into_values() {
+        for queues in by_key.into_values() {
             for at in 0..handfuls.len() {
                 for more in 1..=queues.len().min(MOST_EXCHANGED - handfuls[at].len()) {
                     handfuls.push([&handfuls[at], &queues[..more]].concat());

@@ -12,21 +12,22 @@ use crate::plan::spread::{Core, Queue, Spread};
 impl Spread<'_> {
     /// Deals out the cores of an arrangement among the queues, unless a more important measure gets worse.
     pub(super) fn deal(&mut self) {
-        let limit = self.cores[self.busiest()].load;
+        let load_limit = self.cores[self.busiest()].load;
         for alike in self.runs(|a, b| a.exchange_key() == b.exchange_key()) {
             self.number(alike);
         }
-        self.even_out(limit);
-        let own = self.runs(|a, b| (a.exchange_key(), a.port) == (b.exchange_key(), b.port));
-        for own in &own {
-            self.number(own.clone());
+        self.even_out(load_limit);
+        let runs = self.runs(|a, b| (a.exchange_key(), a.port) == (b.exchange_key(), b.port));
+        for run in &runs {
+            self.number(run.clone());
         }
-        let is_first = |own: &Range<usize>| {
-            let first = &self.queues[own.start];
+        let has_first = |run: &Range<usize>| {
+            let first = &self.queues[run.start];
             first.is_first && first.core.is_some()
         };
-        self.part_firsts(&own.into_iter().filter(is_first).collect_vec());
-        self.move_firsts(limit);
+        self.part_firsts(&runs.into_iter().filter(has_first).collect_vec());
+        self.move_firsts(load_limit);
+        self.move_to_better_cores(load_limit);
     }
 
     fn runs(&self, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
@@ -71,16 +72,16 @@ impl Spread<'_> {
     }
 
     /// Moves queues of an interface off cores that have more than an even share of them.
-    fn even_out(&mut self, limit: u64) {
-        let mut sets = vec![BTreeSet::new(); self.own.len()];
+    fn even_out(&mut self, load_limit: u64) {
+        let mut sets = vec![BTreeSet::new(); self.per_core.len()];
         for queue in &self.queues {
             sets[queue.port].insert(queue.set);
         }
         for (port, sets) in sets.iter().enumerate() {
             let cores = sets.iter().flat_map(|&set| &self.sets[set].cores);
             let cores = cores.unique().count();
-            let all: usize = self.own[port].iter().sum();
-            self.limits[port] = all.div_ceil(cores.max(1));
+            let all: usize = self.per_core[port].iter().sum();
+            self.max_per_core[port] = all.div_ceil(cores.max(1));
         }
         let mut changed = true;
         while replace(&mut changed, false) {
@@ -89,77 +90,77 @@ impl Spread<'_> {
                 let Some(from) = self.queues[queue].core else {
                     continue;
                 };
-                let own = &self.own[port];
-                if own[from] <= self.limits[port] {
+                let per_core = &self.per_core[port];
+                if per_core[from] <= self.max_per_core[port] {
                     continue;
                 }
                 let exchanges = self.sets[set]
                     .cores
                     .iter()
                     .copied()
-                    .filter(|&to| own[to] + 1 < own[from])
-                    .flat_map(|to| self.exchanges(queue, to, limit));
-                let is_own = |back: usize| self.queues[back].port == port;
+                    .filter(|&to| per_core[to] + 1 < per_core[from])
+                    .flat_map(|to| self.exchanges(queue, to, load_limit));
+                let is_of_port = |back: usize| self.queues[back].port == port;
                 let best = exchanges
-                    .filter(|&(_, back)| !back.is_some_and(is_own))
-                    .min_by_key(|&(to, back)| (own[to], back.is_none(), to));
+                    .filter(|&(_, back)| !back.is_some_and(is_of_port))
+                    .min_by_key(|&(to, back)| (per_core[to], back.is_none(), to));
                 if let Some((to, back)) = best {
                     self.change_places(queue, to, back);
                     changed = true;
                 }
             }
         }
-        for (limit, own) in self.limits.iter_mut().zip(&self.own) {
-            *limit = own.iter().copied().max().unwrap_or(0).max(*limit);
+        for (most, per_core) in self.max_per_core.iter_mut().zip(&self.per_core) {
+            *most = per_core.iter().copied().max().unwrap_or(0).max(*most);
         }
     }
 
-    fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
+    fn better_cores(&self, queue: usize, load_limit: u64) -> impl Iterator<Item = usize> {
         let Queue { set, core, .. } = self.queues[queue];
         let order = core.map_or(0, |core| self.order(core));
         let cores = self.sets[set].cores.iter().copied();
         cores
             .filter(move |_| order > 0)
             .filter(move |&to| self.order(to) < order)
-            .filter(move |&to| self.fits(queue, to, None, limit))
+            .filter(move |&to| self.fits(queue, to, None, load_limit))
     }
 
     fn exchanges(
         &self,
         queue: usize,
         to: usize,
-        limit: u64,
+        load_limit: u64,
     ) -> impl Iterator<Item = (usize, Option<usize>)> {
         let there = self.cores[to].movable.iter().copied().map(Some);
         there
             .chain([None])
-            .filter(move |back| self.fits(queue, to, *back, limit))
+            .filter(move |back| self.fits(queue, to, *back, load_limit))
             .map(move |back| (to, back))
     }
 
     /// Whether a queue can go to another core, in exchange for one there or for none, and nothing gets worse.
-    fn fits(&self, queue: usize, to: usize, back: Option<usize>, limit: u64) -> bool {
+    fn fits(&self, queue: usize, to: usize, back: Option<usize>, load_limit: u64) -> bool {
         let going = &self.queues[queue];
         let Some(from) = going.core else { return false };
         let coming = back.map(|back| &self.queues[back]);
         let stays_even = |port: usize, from: usize, to: usize| {
-            self.own[port][to] < self.own[port][from].max(self.limits[port])
+            self.per_core[port][to] < self.per_core[port][from].max(self.max_per_core[port])
         };
         let is_even = match coming {
             None => {
                 self.cores[to].queues < self.cores[from].queues && stays_even(going.port, from, to)
             }
             Some(coming) => {
-                let is_own = coming.port == going.port;
+                let is_same = coming.port == going.port;
                 self.cores[from].sets.contains(&coming.set)
-                    && (is_own
+                    && (is_same
                         || stays_even(going.port, from, to) && stays_even(coming.port, to, from))
             }
         };
         let (weight, irqs) = coming.map_or((0, 0), |coming| (coming.weight, coming.irqs));
         let takes = |core: usize, gained: (u64, usize), lost: (u64, usize)| {
             let core = &self.cores[core];
-            core.load + gained.0 <= limit + lost.0 && core.takes(gained.1, lost.1)
+            core.load + gained.0 <= load_limit + lost.0 && core.takes(gained.1, lost.1)
         };
         let going = (going.weight, going.irqs);
         is_even && takes(to, going, (weight, irqs)) && takes(from, (weight, irqs), going)
@@ -174,16 +175,16 @@ impl Spread<'_> {
     }
 
     /// Puts each interface's first queue on the core of the interface with the fewest other first queues; on that of
-    /// CPU 0 only if another would otherwise take one more. `own`: the indices of each interface's queues, the first
+    /// CPU 0 only if another would otherwise take one more. `runs`: the indices of each interface's queues, the first
     /// one first.
-    fn part_firsts(&mut self, own: &[Range<usize>]) {
-        let cores = |own: &Range<usize>| -> Vec<usize> {
-            self.queues[own.clone()]
+    fn part_firsts(&mut self, runs: &[Range<usize>]) {
+        let cores = |run: &Range<usize>| -> Vec<usize> {
+            self.queues[run.clone()]
                 .iter()
                 .filter_map(|queue| queue.core)
                 .collect()
         };
-        let all = own.iter().map(cores).collect_vec();
+        let all = runs.iter().map(cores).collect_vec();
         let others = |cores: &Vec<usize>| -> Vec<usize> {
             cores
                 .iter()
@@ -193,7 +194,7 @@ impl Spread<'_> {
         };
         let without_last = all.iter().map(others).collect_vec();
         let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
-        let mut without = (0..own.len()).collect_vec();
+        let mut without = (0..runs.len()).collect_vec();
         for most in 1.. {
             for options in [&without_last, &all] {
                 without.retain(|&claimant| {
@@ -210,7 +211,7 @@ impl Spread<'_> {
                 let mut cores = all[claimant].clone();
                 if let Some(place) = cores.iter().position(|&other| other == core) {
                     cores[..=place].rotate_right(1);
-                    for (queue, core) in own[claimant].clone().zip(cores) {
+                    for (queue, core) in runs[claimant].clone().zip(cores) {
                         self.move_to(queue, Some(core));
                     }
                 }
@@ -249,17 +250,14 @@ impl Spread<'_> {
         false
     }
 
-    /// Moves first queues off cores that take several of them, and off that of CPU 0; then any queue to a better core.
-    fn move_firsts(&mut self, limit: u64) {
-        let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
-        let own = self
+    /// Moves first queues off cores that take several of them, and off that of CPU 0.
+    fn move_firsts(&mut self, load_limit: u64) {
+        let mut firsts = self.firsts_per_core();
+        let first_queues = self
             .queues
             .iter()
             .positions(|queue| queue.is_first)
             .collect_vec();
-        for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
-            firsts[core] += 1;
-        }
         // The core of CPU 0 takes one rather than that others take more.
         for leaves_last in [false, true] {
             let most = firsts.iter().copied().max().unwrap_or(0);
@@ -278,13 +276,13 @@ impl Spread<'_> {
                         .iter()
                         .copied()
                         .filter(|&to| core.is_some_and(|from| is_better(from, to)))
-                        .flat_map(|to| self.exchanges(queue, to, limit));
+                        .flat_map(|to| self.exchanges(queue, to, load_limit));
                     let fits =
                         |back: Option<usize>| back.is_none_or(|at| !self.queues[at].is_first);
                     let (to, back) = changes.find(|&(_, back)| fits(back))?;
                     Some((queue, core?, to, back))
                 };
-                let Some((queue, from, to, back)) = own.iter().find_map(change) else {
+                let Some((queue, from, to, back)) = first_queues.iter().find_map(change) else {
                     break;
                 };
                 self.change_places(queue, to, back);
@@ -292,14 +290,18 @@ impl Spread<'_> {
                 firsts[to] += 1;
             }
         }
-        // The moves may have left room on cores that are better placed.
+    }
+
+    /// Moves any queue to a better core: first queues may have left room there.
+    fn move_to_better_cores(&mut self, load_limit: u64) {
+        let mut firsts = self.firsts_per_core();
         let most = firsts.iter().copied().max().unwrap_or(0);
         let mut changed = true;
         while replace(&mut changed, false) {
             for queue in 0..self.queues.len() {
                 let Queue { core, is_first, .. } = self.queues[queue];
                 let is_good = |to: &usize| !is_first || firsts[*to] < most;
-                let to = self.better_cores(queue, limit).find(is_good);
+                let to = self.better_cores(queue, load_limit).find(is_good);
                 if let (Some(from), Some(to)) = (core, to) {
                     self.move_to(queue, Some(to));
                     firsts[from] -= usize::from(is_first);
@@ -308,5 +310,14 @@ impl Spread<'_> {
                 }
             }
         }
+    }
+
+    fn firsts_per_core(&self) -> Vec<usize> {
+        let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
+        let movable = self.queues.iter().filter(|queue| queue.is_first);
+        for core in movable.filter_map(|queue| queue.core) {
+            firsts[core] += 1;
+        }
+        firsts
     }
 }
