@@ -182,42 +182,57 @@ pub(crate) struct Weight {
     pub(crate) at_speed: Option<u64>,
 }
 
+/// What the interfaces of a port report.
+#[derive(Default)]
+struct PortCapacity {
+    supported_mbps: u64,
+    pcie_mtps: u64,
+    speed_mbps: u64,
+    queues: u64,
+}
+
 pub(crate) fn weights(machine: &Machine) -> Vec<Weight> {
-    let port = |interface: &Interface| {
+    let port_id = |interface: &Interface| {
         let device = &interface.device;
         (
             device.parent.as_ref().unwrap_or(&device.address).clone(),
             interface.port,
         )
     };
-    let mut ports: BTreeMap<(String, u32), [u64; 4]> = BTreeMap::new();
+    let mut ports: BTreeMap<(String, u32), PortCapacity> = BTreeMap::new();
     for interface in &machine.interfaces {
-        let [supported, pcie, speed, queues] = ports.entry(port(interface)).or_default();
-        *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
-        *pcie = (*pcie).max(interface.device.pcie_mtps);
-        *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
-        *queues += interface.queues_when_up() as u64;
+        let port = ports.entry(port_id(interface)).or_default();
+        let supported = interface.supported_mbps.unwrap_or(0).into();
+        port.supported_mbps = port.supported_mbps.max(supported);
+        port.pcie_mtps = port.pcie_mtps.max(interface.device.pcie_mtps);
+        let speed = interface.speed_mbps.unwrap_or(0).into();
+        port.speed_mbps = port.speed_mbps.max(speed);
+        port.queues += interface.queues_when_up() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.
     let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();
     let on_card = ports.keys().counts_by(|(function, _)| card(function));
     let known = |mbps: &u64| *mbps > 0;
-    let carries = |port: &(String, u32)| {
-        let [supported, pcie, speed, _] = ports[port];
-        let pcie = pcie / on_card[&card(&port.0)] as u64;
-        [supported, pcie, speed].into_iter().find(known)
+    let carries = |id: &(String, u32)| {
+        let port = &ports[id];
+        let pcie = port.pcie_mtps / on_card[&card(&id.0)] as u64;
+        [port.supported_mbps, pcie, port.speed_mbps]
+            .into_iter()
+            .find(known)
     };
     let slowest = ports.keys().filter_map(carries).min().unwrap_or(0);
     machine
         .interfaces
         .iter()
         .map(|interface| {
-            let port = port(interface);
-            let [supported, _, speed, queues] = ports[&port];
-            let of_queue = |mbps: u64| (mbps.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1);
+            let id = port_id(interface);
+            let port = &ports[&id];
+            let of_queue =
+                |mbps: u64| (mbps.min(u32::MAX.into()) * 1000 / port.queues.max(1)).max(1);
+            let speeds = [port.speed_mbps, port.supported_mbps];
             Weight {
-                planned: of_queue(carries(&port).unwrap_or(slowest)),
-                at_speed: [speed, supported].into_iter().find(known).map(of_queue),
+                planned: of_queue(carries(&id).unwrap_or(slowest)),
+                at_speed: speeds.into_iter().find(known).map(of_queue),
             }
         })
         .collect()
