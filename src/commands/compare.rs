@@ -157,9 +157,9 @@ fn bindings(
     args: &CompareArgs,
 ) -> Result<([Binding; 2], Vec<MeasuredInterface>)> {
     let interface = &args.interface;
-    let has_nodes = args.near.is_some() && args.far.is_some();
+    let are_nodes_named = args.near.is_some() && args.far.is_some();
     let fix = "name the nodes to compare with --near N --far N";
-    let (names, plan, kind) = plan_beside_all(machine, policy, interface, (has_nodes, fix))?;
+    let (names, plan, kind) = plan_beside_all(machine, policy, interface, are_nodes_named, fix)?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
             place: node.map_or(usual, Node),

@@ -315,17 +315,19 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
 }
 
 /// Plans all interfaces in use, as the plan shows the CPUs without interrupts, and names those that `interface` selects.
-/// Also says what it is if it has no device: then options have to name its nodes.
+/// Also says what it is if it has no device: then options have to name its nodes, as `is_node_named` says that they do
+/// and `fix` how.
 pub fn plan_beside_all(
     machine: &Machine,
     policy: &Policy,
     interface: &String,
-    (is_named, fix): (bool, &str),
+    is_node_named: bool,
+    fix: &str,
 ) -> Result<(Vec<String>, Plan, Option<String>)> {
     let kind = without_device(machine, interface);
     let names = match &kind {
         None => Selection::new(machine, slice::from_ref(interface), false)?.names,
-        Some(_) if is_named => BTreeSet::new(),
+        Some(_) if is_node_named => BTreeSet::new(),
         Some(kind) => bail!("`{interface}` is {kind} and has no node; fix: {fix}"),
     };
     let mut all = Selection::new(machine, &[], false)?;

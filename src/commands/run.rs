@@ -70,8 +70,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         ..ReadOptions::default()
     };
     let (machine, policy) = read_host(cli, &root, options)?;
-    let node = (args.node.is_some(), "name the node with --node N");
-    let (names, plan, _) = plan_beside_all(&machine, &policy, &args.interface, node)?;
+    let (is_node_named, fix) = (args.node.is_some(), "name the node with --node N");
+    let (names, plan, _) = plan_beside_all(&machine, &policy, &args.interface, is_node_named, fix)?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
     }

@@ -37,16 +37,23 @@ impl VectorUse<'_> {
     }
 }
 
-/// Determines by name the use of each vector of an interface with `rx` receive and `tx` transmit queues. `found` is in
-/// the order of the MSI-X entries, which is that of the IRQs. `are_all`: all vectors of the device are understood;
-/// otherwise neither a vector's rank nor the absence of others tells its queue. `is_alone`: these cannot be vectors of
-/// another interface of the device.
-pub(crate) fn place<'v>(
-    driver: Option<&'static Driver>,
-    found: &mut [NamedVector<'v>],
-    (rx, tx): (usize, usize),
-    (are_all, is_alone): (bool, bool),
-) {
+/// What is known of an interface besides its vectors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownInterface {
+    pub(crate) driver: Option<&'static Driver>,
+    pub(crate) rx_queues: usize,
+    pub(crate) tx_queues: usize,
+    /// All vectors of the device are understood; otherwise neither a vector's rank nor the absence of others tells its
+    /// queue.
+    pub(crate) are_all: bool,
+    /// The vectors cannot be those of another interface of the device.
+    pub(crate) is_alone: bool,
+}
+
+/// Determines by name the use of each vector of an interface. `found` is in the order of the MSI-X entries, which is
+/// that of the IRQs.
+pub(crate) fn place<'v>(interface: KnownInterface, found: &mut [NamedVector<'v>]) {
+    let (rx, tx) = (interface.rx_queues, interface.tx_queues);
     let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|vector| vector.named.role == role));
     for NamedVector { named, .. } in &mut *found {
         match named.numbering {
@@ -59,7 +66,7 @@ pub(crate) fn place<'v>(
     let is_plain = |vector: &&NamedVector| vector.named.numbering == Plain;
     let plain = found.iter().filter(is_plain).count();
     if plain > 1 && plain == found.len() {
-        let driver = driver.filter(|_| are_all);
+        let driver = interface.driver.filter(|_| interface.are_all);
         let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
         for (vector, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
             vector.placed = Some(VectorUse {
@@ -70,7 +77,7 @@ pub(crate) fn place<'v>(
         }
         return;
     }
-    let names = Names::of(found, (rx, tx));
+    let names = Names::of(found, rx, tx);
     let place = |NamedVector { irq, named, .. }: &NamedVector<'v>| {
         let peers = names.peers.get(&(named.role, named.numbering))?;
         let (rank, (number, _)) = (0..).zip(peers).find(|(_, peer)| peer.1 == *irq)?;
@@ -82,9 +89,11 @@ pub(crate) fn place<'v>(
         let serves = names.serves(named, peers, rank, number.unwrap_or(rank))?;
         // Numbers that occur twice belong to several ports, and so may numbers that only order.
         let is_of_ports = named.interface.is_none()
-            && (source == Order || !is_alone && matches!(named.numbering, Rank | PairedRank));
+            && (source == Order
+                || !interface.is_alone && matches!(named.numbering, Rank | PairedRank));
         let is_relative = || names.is_relative(named.numbering, source, peers);
-        let is_doubtful = serves.0.is_queue() && (is_of_ports || !are_all && is_relative());
+        let is_doubtful =
+            serves.0.is_queue() && (is_of_ports || !interface.are_all && is_relative());
         Some(VectorUse {
             serves: if is_doubtful { (Data, None) } else { serves },
             source,
@@ -109,7 +118,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(found: &[NamedVector], (rx, tx): (usize, usize)) -> Self {
+    fn of(found: &[NamedVector], rx: usize, tx: usize) -> Self {
         let count = |is: &dyn Fn(&ActionName) -> bool| {
             found.iter().filter(|vector| is(&vector.named)).count()
         };
@@ -254,6 +263,20 @@ pub(super) mod tests {
         })
     }
 
+    pub(in crate::read) fn alone(
+        driver: Option<&'static Driver>,
+        rx_queues: usize,
+        tx_queues: usize,
+    ) -> KnownInterface {
+        KnownInterface {
+            driver,
+            rx_queues,
+            tx_queues,
+            are_all: true,
+            is_alone: true,
+        }
+    }
+
     fn placed(driver: &str, several_tx: bool, names: &[&'static str]) -> Vec<String> {
         let mut found: Vec<NamedVector> = (98..)
             .zip(names)
@@ -266,12 +289,7 @@ pub(super) mod tests {
                 placed.shown() + if is_by_order { " by order" } else { "" }
             }
         };
-        place(
-            None,
-            &mut found,
-            (1, 1 + usize::from(several_tx)),
-            (true, true),
-        );
+        place(alone(None, 1, 1 + usize::from(several_tx)), &mut found);
         found
             .into_iter()
             .map(|vector| text(vector.placed))
@@ -312,7 +330,7 @@ pub(super) mod tests {
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            place(Driver::of(Some(driver)), &mut found, (rx, tx), (true, true));
+            place(alone(Driver::of(Some(driver)), rx, tx), &mut found);
             let text: Vec<String> = found
                 .into_iter()
                 .filter_map(|vector| vector.placed)

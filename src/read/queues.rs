@@ -160,7 +160,7 @@ fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32>
 mod tests {
     use super::*;
     use crate::read::names::place;
-    use crate::read::names::tests::named;
+    use crate::read::names::tests::{alone, named};
 
     /// An IRQ and its receive and transmit queues by netlink.
     type OfIrq = (u32, &'static [u32], &'static [u32]);
@@ -170,7 +170,7 @@ mod tests {
             .zip(names)
             .filter_map(|(irq, name)| named(driver, irq, name))
             .collect();
-        place(None, &mut found, (1, 2), (true, true));
+        place(alone(None, 1, 2), &mut found);
         let queues = |&(irq, rx, tx): &OfIrq| {
             let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
             (irq, IrqQueues { rx, tx })

@@ -25,7 +25,7 @@ use crate::read::handlers::Handlers;
 use crate::read::interrupts::POSSIBLE;
 use crate::read::members::{Members, Port, classified, controller};
 use crate::read::mlx4::Pools;
-use crate::read::names::{NamedVector, VectorUse, place};
+use crate::read::names::{KnownInterface, NamedVector, VectorUse, place};
 use crate::read::queues::settle;
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
@@ -152,12 +152,14 @@ fn read_device(
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
         tell_chips_apart(root, interface, &mut named)?;
-        place(
-            port.patterns.driver,
-            &mut named,
-            (interface.rx_queues.len(), interface.tx_queues.len()),
-            (are_all, is_alone),
-        );
+        let known = KnownInterface {
+            driver: port.patterns.driver,
+            rx_queues: interface.rx_queues.len(),
+            tx_queues: interface.tx_queues.len(),
+            are_all,
+            is_alone,
+        };
+        place(known, &mut named);
         let settled = settle(interface, &named, &port.reported, action)?;
         for (irq, action, placed) in settled {
             add_vector(root, port, UnknownVector { irq, action }, placed)?;
