@@ -16,14 +16,14 @@ use crate::read::others::PCI;
 use crate::root::{Result, Root};
 
 /// Adds the counted CPUs to vectors whose affinity has several, and to interfaces the CPUs of IRQs that are not
-/// understood. Returns the CPUs of `cards`, the IRQs of functions without an interface here.
+/// understood. Returns the CPUs of `without_interface`, the IRQs of functions without an interface, and lent ones.
 pub(super) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
     mut interfaces: Vec<&mut Interface>,
-    cards: &[u32],
+    without_interface: &[u32],
 ) -> Result<CpuSet> {
-    let unclaimed = unclaimed_irqs(root, handlers, &interfaces, cards)?;
+    let unclaimed = unclaimed_irqs(root, handlers, &interfaces, without_interface)?;
     let not_understood = |interface: &Interface| {
         let unknown = interface.unknown_vectors.iter().map(|vector| vector.irq);
         let unclaimed = unclaimed.iter().filter(|_| interface.may_have_any());
@@ -35,7 +35,7 @@ pub(super) fn read(
     let others = interfaces
         .iter()
         .flat_map(|interface| not_understood(interface));
-    let others: BTreeSet<u32> = others.chain(cards.iter().copied()).collect();
+    let others: BTreeSet<u32> = others.chain(without_interface.iter().copied()).collect();
     let told = |irq| Ok((irq, told_cpus(root, irq)?));
     let others: BTreeMap<u32, _> = others.into_iter().map(told).collect::<Result<_>>()?;
     let is_untold =
@@ -61,7 +61,7 @@ pub(super) fn read(
         let irqs = not_understood(interface);
         interface.unknown_vector_cpus = CpuSet::union_of(irqs.iter().map(cpus_of));
     }
-    Ok(CpuSet::union_of(cards.iter().map(cpus_of)))
+    Ok(CpuSet::union_of(without_interface.iter().map(cpus_of)))
 }
 
 /// Empty unless some interface has no known IRQ.
@@ -69,7 +69,7 @@ fn unclaimed_irqs(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &[&mut Interface],
-    cards: &[u32],
+    without_interface: &[u32],
 ) -> Result<BTreeSet<u32>> {
     if !interfaces.iter().any(|interface| interface.may_have_any()) {
         return Ok(BTreeSet::new());
@@ -79,7 +79,7 @@ fn unclaimed_irqs(
         let vectors = interface.vectors.iter().map(|vector| vector.irq);
         vectors.chain(interface.unknown_vectors.iter().map(|vector| vector.irq))
     });
-    let mut known: BTreeSet<u32> = known.chain(cards.iter().copied()).collect();
+    let mut known: BTreeSet<u32> = known.chain(without_interface.iter().copied()).collect();
     for address in root.read_names(PCI)? {
         known.extend(irqs_of(root, &address)?);
     }

@@ -31,7 +31,7 @@ use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
 
 /// `rdma`: the machine's RDMA devices; `taught`: drivers that the policy teaches. Returns the CPUs of `cards`, the IRQs
-/// of functions without an interface.
+/// of functions without an interface, and of IRQs that a device has lent to others.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -208,7 +208,9 @@ fn tell_chips_apart(
     named: &mut [NamedVector<'_>],
 ) -> Result<()> {
     let numbered = named.iter_mut().map(|vector| &mut vector.named.numbering);
-    let mut of_b = numbered.filter(|it| **it == RTL8125B).peekable();
+    let mut of_b = numbered
+        .filter(|numbering| **numbering == RTL8125B)
+        .peekable();
     if of_b.peek().is_none() {
         return Ok(());
     }
