@@ -302,14 +302,14 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let option = first.note.unmet_setting().unwrap_or("near");
     let concerns_all =
         plan.interfaces.len() == 1 || unmet.iter().map(|about| &about.note).all_equal();
-    let of = if concerns_all {
+    let prefix = if concerns_all {
         String::new()
     } else {
         format!("{}: ", first.interface)
     };
     ensure!(
         !policy.options.has(option) || unmet.len() < plan.interfaces.len(),
-        UsageError(format!("--{option}: {of}{}", first.note))
+        UsageError(format!("--{option}: {prefix}{}", first.note))
     );
     Ok(())
 }

@@ -99,7 +99,7 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         reason,
     };
     let pattern = |text: &str| Pattern::new(text).map_err(|error| malformed(error.msg));
-    let those = |holds: &dyn Fn(&Interface) -> bool| {
+    let selected = |holds: &dyn Fn(&Interface) -> bool| {
         Ok(machine
             .interfaces
             .iter()
@@ -112,7 +112,7 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         let second = machine.others.seconds.get(&address);
         return Ok(match second {
             Some(name) => vec![(name.clone(), Some(address))],
-            None => those(&|interface| interface.device.address.eq_ignore_ascii_case(&address))?,
+            None => selected(&|interface| interface.device.address.eq_ignore_ascii_case(&address))?,
         });
     }
     // Names may hold `*`, `?` and `[`, which the kernel allows.
@@ -125,10 +125,10 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         Some(("driver", "")) => "expected a driver name such as driver:mlx5_core",
         Some(("driver", driver)) => {
             let wanted = pattern(driver)?;
-            return those(&|interface| interface.driver.iter().any(|name| wanted.matches(name)));
+            return selected(&|interface| interface.driver.iter().any(|name| wanted.matches(name)));
         }
         Some(("node", node)) => match node.parse() {
-            Ok(node) => return those(&|interface| machine.nodes_of(interface).contains(node)),
+            Ok(node) => return selected(&|interface| machine.nodes_of(interface).contains(node)),
             Err(_) => "expected a node number such as node:1",
         },
         _ if selector.is_empty() => "it is empty",

@@ -233,10 +233,10 @@ fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
     let unused = hinted.iter().filter(|vector| decided_by(vector).is_none());
     let driver = port.interface.driver.as_deref().unwrap_or_default();
     let is_anywhere = without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere);
-    let some = |vectors: usize| Some(vectors).filter(|vectors| *vectors > 0);
+    let non_zero = |vectors: usize| Some(vectors).filter(|vectors| *vectors > 0);
     chain!(
-        some(without.len()).map(|vectors| Note::NoHint { vectors }),
-        some(unused.count()).map(|vectors| Note::HintUnusable { vectors }),
+        non_zero(without.len()).map(|vectors| Note::NoHint { vectors }),
+        non_zero(unused.count()).map(|vectors| Note::HintUnusable { vectors }),
         is_anywhere.then(|| Note::HintIgnoresLocality {
             driver: driver.to_owned()
         }),

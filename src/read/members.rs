@@ -91,7 +91,7 @@ impl Members {
         };
         let of_mac = requested
             .iter()
-            .filter(|requested| is_of_mac(requested))
+            .filter(|request| is_of_mac(request))
             .count();
         let are_all = !device.irqs.is_empty()
             || in_tree.len() == device.tree.len() && of_mac == in_tree.len();

@@ -41,7 +41,7 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
         let times = counters(root, "/proc/stat", times)?;
         let online: Vec<u32> = times.keys().copied().collect();
         let softnet = |text: &str| softnet(text, &online);
-        sample.cpus = joined(&[
+        sample.cpus = counts_of_online_cpus(&[
             times,
             counters(root, "/proc/softirqs", softirqs)?,
             counters(root, "/proc/net/softnet_stat", softnet)?,
@@ -70,7 +70,7 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
 }
 
 /// An offline CPU still has a column in `/proc/softirqs`. A tree may lack files.
-fn joined(files: &[BTreeMap<u32, CpuCounts>; 3]) -> BTreeMap<u32, CpuCounts> {
+fn counts_of_online_cpus(files: &[BTreeMap<u32, CpuCounts>; 3]) -> BTreeMap<u32, CpuCounts> {
     let is_online = |cpu: &u32| {
         let mut files = files.iter().filter(|file| !file.is_empty());
         files.all(|file| file.contains_key(cpu))
@@ -285,7 +285,7 @@ mod tests {
         let (times, softirqs) = (by_cpu(busy, &[0, 2]), by_cpu(polls, &[0, 1, 2, 3]));
         let softnet = BTreeMap::new();
         let expected: BTreeMap<u32, CpuCounts> = by_cpu(both, &[0, 2]);
-        assert_eq!(joined(&[times, softirqs, softnet]), expected);
+        assert_eq!(counts_of_online_cpus(&[times, softirqs, softnet]), expected);
     }
 
     proptest! {

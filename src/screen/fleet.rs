@@ -25,9 +25,9 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
             list(&drift.hosts, all)
         );
     }
-    for these in &fleet.not_judged {
-        let names = few(", ", these.interfaces, all);
-        let (count, hosts) = (hosts(these.count), list(&these.hosts, all));
+    for group in &fleet.not_judged {
+        let names = few(", ", group.interfaces, all);
+        let (count, hosts) = (hosts(group.count), list(&group.hosts, all));
         out += &format!("cannot be judged: {count}, {names}\n{hosts}");
     }
     for class in &fleet.classes {
@@ -44,7 +44,7 @@ fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
     let differ = differ(fleet.differ).to_owned() + " from the plan";
     let not_judged = fleet.not_judged.iter();
-    let not_judged = not_judged.map(|these| these.interfaces.len() * these.count);
+    let not_judged = not_judged.map(|group| group.interfaces.len() * group.count);
     let not_judged = not_judged.sum();
     let interfaces = match not_judged {
         1 => "interface cannot be judged",
