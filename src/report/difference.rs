@@ -384,7 +384,7 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
 }
 
 fn measures(standing: &Standing) -> impl Iterator<Item = (Measure, u64)> {
-    // An IRQ on another node is outside its candidate CPUs, too.
+    // Counted already: queue IRQs as `Outside` unless the policy allows that node, RDMA IRQs as `RemoteRdma`.
     Measure::compared()
         .filter(|measure| *measure != Remote)
         .map(|measure| (measure, standing.score.of(measure)))
