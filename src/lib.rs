@@ -77,7 +77,7 @@ pub use plan::stored::Change;
 pub use plan::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note,
     Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
-    PlannedVector, Score, SettingKind, Write, plan,
+    PlannedVector, Score, SettingKind, Why, Write, plan,
 };
 pub use policy::PolicyError;
 pub use policy::{Balancer, Policy, Rule, SettingError, Settings};

@@ -15,7 +15,7 @@ use crate::apply::write::{not_performed, write_one};
 use crate::cpuset::Inserted as _;
 use crate::machine::setting::{NET, SettingId, SettingName, Value, means_same, queue_files};
 use crate::machine::{Channels, Machine, SettingKind};
-use crate::plan::Write;
+use crate::plan::{Cause, Why, Write};
 use crate::read;
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Refusals, Restored, ToRestore};
@@ -29,7 +29,7 @@ const TRIES: u32 = 10;
 pub(crate) fn restore_settings(
     root: &Root,
     texts: &Texts,
-    why: &str,
+    why: &Why,
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut tries = 1..=TRIES;
@@ -58,7 +58,7 @@ fn restore_pinned(
     root: &Root,
     texts: &Texts,
     machine: &Machine,
-    why: &str,
+    why: &Why,
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
@@ -94,7 +94,7 @@ fn restore_pinned(
 pub(crate) fn settings_to_restore(
     root: &Root,
     texts: &Texts,
-    why: &str,
+    why: &Why,
 ) -> Result<ToRestore, ApplyError> {
     let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
     let channels: BTreeMap<_, _> = planned
@@ -156,7 +156,7 @@ fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
 }
 
 pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
-    let planned = RestorePlan::new(texts, machine, "");
+    let planned = RestorePlan::new(texts, machine, &Why::because(Cause::BeforeTrial));
     !planned.channels.is_empty() || !planned.writes.is_empty() || !planned.outcome.complete()
 }
 
@@ -168,7 +168,7 @@ struct RestorePlan {
 }
 
 impl RestorePlan {
-    fn new(texts: &Texts, machine: &Machine, why: &str) -> Self {
+    fn new(texts: &Texts, machine: &Machine, why: &Why) -> Self {
         let mut restore = Self::default();
         let (outcome, mut left) = (&mut restore.outcome, texts.clone());
         for setting in machine.settings() {
@@ -189,7 +189,7 @@ impl RestorePlan {
                 current,
                 interface: setting.interface().into(),
                 number: setting.number,
-                why: why.into(),
+                why: why.clone(),
             };
             if let Some(text) = text {
                 restore.writes.push((id, write(text)));

@@ -13,7 +13,7 @@ use crate::apply::write::{has_new_managed, merge, write_plan};
 use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
 use crate::machine::setting::{IRQ_FILES, NET, queue_files};
-use crate::plan::Plan;
+use crate::plan::{Cause, Plan, Why};
 use crate::report::applied::Applied;
 use crate::report::outcome::WriteResult;
 use crate::report::restored::Restored;
@@ -333,8 +333,8 @@ impl<'a> Session<'a> {
         if !self.options.atomic {
             return Ok(None);
         }
-        let why = "as it was before this apply";
-        let undone = self.before.undo(self.root, why)?;
+        let why = Why::because(Cause::BeforeThisApply);
+        let undone = self.before.undo(self.root, &why)?;
         if undone.complete() && self.options.trial.is_some() {
             self.withdraw_trial()?;
         }

@@ -16,7 +16,7 @@ use crate::apply::state::StateFile;
 use crate::machine::Machine;
 use crate::machine::setting::SettingId;
 use crate::machine::wording::count;
-use crate::plan::Plan;
+use crate::plan::{Cause, Plan, Why};
 use crate::read;
 use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::restored::Restored;
@@ -71,7 +71,7 @@ impl Trial {
 
     /// When the trial is over, restores the settings alone, since another apply may have added to the record. What
     /// could not be restored stays there.
-    pub(crate) fn undo(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
+    pub(crate) fn undo(&self, root: &Root, why: &Why) -> Result<Restored, ApplyError> {
         let mut restored = restore_settings(root, &self.before, why, false)?;
         if !self.over {
             restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
@@ -185,8 +185,7 @@ impl Trial {
 
     /// Under the lock. Settings that could not be restored stay in the trial.
     pub(crate) fn restore(self, root: &Root) -> Result<Restored, ApplyError> {
-        let why = "as it was before apply --try";
-        let restored = self.undo(root, why)?;
+        let restored = self.undo(root, &Why::because(Cause::BeforeTrial))?;
         let texts = self.before.clone();
         self.keep_unrestored(root, texts, &restored)?;
         Ok(restored)

@@ -9,6 +9,7 @@ use crate::apply::record::Record;
 use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
 use crate::apply::trial::Trial;
+use crate::plan::{Cause, Why};
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
@@ -41,7 +42,7 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
     })
 }
 
-const BEFORE: &str = "as it was before the first apply";
+const BEFORE: &Why = &Why::because(Cause::BeforeFirstApply);
 
 /// Under the lock; also returns the original settings. `ends_trial`: ends any trial afterwards (if this process dies
 /// earlier, the trial's own process does); if a write is refused or left out, the trial stays, to restore these

@@ -12,7 +12,7 @@ use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
     not_judged,
 };
-use crate::plan::gain::{self, NOTHING_GAINED};
+use crate::plan::gain;
 use crate::plan::hash::{class, hash};
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
@@ -22,7 +22,7 @@ use crate::plan::score::score;
 use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
 use crate::plan::wanted::writes;
-use crate::plan::why::Why;
+use crate::plan::why::{Cause, Uncounted, Why};
 use crate::plan::{device, notes, rfs, xps};
 use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
 
@@ -91,13 +91,14 @@ fn plan_keeping(
         let xps = selected.clone().map(|port| port.choice.get(&XPS));
         gain::keep_steering(machine, &mut interfaces, &xps.collect_vec());
     }
+    let flow_table = Why::because(Cause::FlowTable);
     let entries = rfs::flow_table(&ports)
         .filter(|_| {
             selected
                 .clone()
                 .any(|port| port.choice.get(&RFS) != Rfs::Keep)
         })
-        .map(|entries| (entries, "one flow table for all interfaces"));
+        .map(|entries| (entries, &flow_table));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let host = summary(topology);
@@ -249,106 +250,81 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let online = &port.machine.topology.online;
     let isolated = port.machine.topology.isolated_or_nohz();
     let exclusive = &port.candidates.allowed.exclusive;
-    let fixed = if let Some(skipped) = port.why_skipped() {
-        skipped
+    let is_managed = || Driver::has(port.interface.driver.as_deref(), Fact::ManagedIrqs);
+    let placement = port.placement(vector);
+    Why::because(if port.skip {
+        port.why_skipped()
     } else if !vector.movable {
-        return cannot_be_moved(port);
+        if is_managed() {
+            Cause::KernelManaged
+        } else {
+            Cause::CannotBeMoved
+        }
     } else if port.is_kept(vector) {
-        "of another network namespace, and on its node"
-    } else if port.placement(vector).is_some_and(Placement::stays_put) {
-        NOTHING_GAINED
-    } else if let Some(owner) = port.shared.get(&vector.irq) {
-        return format!("the IRQ is shared with {owner} and planned there").into();
+        Cause::OtherNamespace
+    } else if placement.is_some_and(Placement::stays_put) {
+        Cause::NothingGained
+    } else if let Some(&owner) = port.shared.get(&vector.irq) {
+        Cause::SharedWith(owner.into())
     } else {
         match (vector.role, cpus) {
-            (Role::Control, None) => "control IRQ; unchanged",
+            (Role::Control, None) => Cause::Control,
             (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(&isolated) => {
-                "control IRQ; moved off an isolated CPU"
+                Cause::ControlOffIsolated
             }
             (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(exclusive) => {
-                "control IRQ; moved off a CPU of an exclusive cpuset partition"
+                Cause::ControlOffExclusive
             }
-            (Role::Control, Some(_)) => {
-                "control IRQ; moved off a CPU that the administrator keeps free of IRQs"
+            (Role::Control, Some(_)) => Cause::ControlOffKeptFree,
+            (Role::Rdma, None) if port.choice.get(&KEEP_RDMA) => Cause::Kept,
+            (_, None) if port.machine.vectors_held.is_some() => Cause::NoVectorLeft,
+            (_, None) => Cause::NoUsableCpu,
+            (role, Some(cpus)) => {
+                return Why {
+                    cause: cause_of_place(port, vector, cpus),
+                    queues_before: placement.map_or(0, |placement| placement.queues_on_core),
+                    uncounted: match role {
+                        Role::Rdma => Some(Uncounted::Rdma),
+                        _ => port.interface.is_idle(vector).then_some(Uncounted::Idle),
+                    },
+                };
             }
-            (Role::Rdma, None) if port.choice.get(&KEEP_RDMA) => "kept by the policy",
-            (_, None) if port.machine.vectors_held.is_some() => {
-                "its candidate CPUs have no interrupt vector left"
-            }
-            (_, None) => "no usable CPU",
-            (_, Some(cpus)) => return why_placed(port, vector, cpus),
         }
-    };
-    fixed.to_owned().into()
+    })
 }
 
-fn cannot_be_moved(port: &PlacedPort<'_>) -> Why {
-    if Driver::has(port.interface.driver.as_deref(), Fact::ManagedIrqs) {
-        Why::new("kernel-managed", "; cannot be moved")
-    } else {
-        Why::new(
-            "cannot be moved",
-            ": the kernel does not let its affinity be set",
-        )
-    }
-}
-
-fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> Why {
+fn cause_of_place(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> Cause {
     let (machine, candidates) = (port.machine, &port.candidates);
     let topology = &machine.topology;
     let placement = port.placement(vector);
-    let on_node = || {
-        let node = cpus.first().and_then(|cpu| topology.node_of(cpu));
-        format!("node {}", node.unwrap_or_default())
-    };
+    let node = cpus.first().and_then(|cpu| topology.node_of(cpu));
+    let node = node.unwrap_or_default();
     let is_hinted = placement.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint));
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
     let (scope, own, source) = (port.choice.get(&SCOPE), candidates.node, candidates.source);
     // An L3 domain may be unknown, or have no other candidate.
     let is_group = |group: &Group| *group != Group::L3 || cpus.len() > 1;
-    let node = match (scope, vector.node, own, source) {
-        _ if port.group.as_ref().is_some_and(is_group) => {
-            "a group of CPUs, by the policy".to_owned()
-        }
+    match (scope, vector.node, own, source) {
+        _ if port.group.as_ref().is_some_and(is_group) => Cause::Group,
         _ if is_hinted => {
             let hint = machine.hints.get(&vector.irq);
             if hint.is_some_and(|hint| cpus.is_subset(hint)) {
-                "hinted by the driver".to_owned()
+                Cause::Hinted
             } else {
-                "hinted by the driver for the queue's other vector".to_owned()
+                Cause::OtherHinted
             }
         }
-        _ if candidates.named => "among the CPUs that the policy names".to_owned(),
-        (Scope::All, ..) => "any node, by the policy".to_owned(),
-        (Scope::Remote, ..) => "another node, by the policy".to_owned(),
-        (Scope::Nodes(_), ..) => on_node() + ", by the policy",
-        (_, Some(node), ..) => {
-            let is_there = cpus.is_subset(&topology.cpus_of([node]));
-            let near = if is_there { "" } else { "nearest to " };
-            format!("{near}node {node}, where the IRQ's device is")
-        }
-        (.., Some(node), _) if is_away => {
-            on_node() + &format!(" of the same package: no core of node {node} has fewer queues")
-        }
-        (.., Some(_), NodeSource::Nearest) if candidates.tied => {
-            on_node() + ", one of the nearest to the device's node"
-        }
-        (.., Some(node), NodeSource::Nearest) => {
-            format!("node {node}, nearest to the device's node")
-        }
-        (.., Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
-        (.., None, NodeSource::LocalCpulist) => "local, by local_cpulist".to_owned(),
-        _ => source.reason(own),
-    };
-    let idle = match vector.role {
-        Role::Rdma => "; for RDMA",
-        _ if port.interface.is_idle(vector) => "; idle, not counted",
-        _ => "",
-    };
-    let before = match placement.map_or(0, |placement| placement.queues_on_core) {
-        0 => String::new(),
-        1 => "; its core already has a queue".to_owned(),
-        before => format!("; its core already has {before} queues"),
-    };
-    Why::new(node, &(before + idle))
+        _ if candidates.named => Cause::NamedCpus,
+        (Scope::All, ..) => Cause::AnyNode,
+        (Scope::Remote, ..) => Cause::RemoteNode,
+        (Scope::Nodes(_), ..) => Cause::NamedNode(node),
+        (_, Some(at), ..) if cpus.is_subset(&topology.cpus_of([at])) => Cause::DeviceOfIrq(at),
+        (_, Some(at), ..) => Cause::NearDeviceOfIrq(at),
+        (.., Some(own), _) if is_away => Cause::SamePackage { node, own },
+        (.., Some(_), NodeSource::Nearest) if candidates.tied => Cause::OneOfNearest(node),
+        (.., Some(own), NodeSource::Nearest) => Cause::Nearest(own),
+        (.., Some(own), NodeSource::LocalCpulist) => Cause::ListedNode(own),
+        (.., None, NodeSource::LocalCpulist) => Cause::ListedCpus,
+        _ => Cause::OwnNode(source, own),
+    }
 }

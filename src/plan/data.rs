@@ -1,7 +1,6 @@
 //! The plan as data. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, SettingKind, 
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::wanted::WantedSetting;
-use crate::plan::why::Why;
+use crate::plan::why::{Cause, Why};
 use crate::plan::write::Write;
 use crate::policy::Balancer;
 
@@ -223,8 +222,11 @@ impl PlannedInterface {
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = WantedSetting<'a>> {
         use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
         use Value::{Count, On, Spread};
+        const FLOW_SHARE: &Why = &Why::because(Cause::FlowShare);
+        const OF_RECEIVE_QUEUE: &Why = &Why::because(Cause::OfReceiveQueue);
+        const ACCELERATED_RFS: &Why = &Why::because(Cause::AcceleratedRfs);
         let mut all = Vec::new();
-        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a str| {
+        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a Why| {
             all.extend(value.map(|value| WantedSetting {
                 interface: &self.name,
                 kind,
@@ -246,14 +248,14 @@ impl PlannedInterface {
         for queue in &self.rx_queues {
             let flows = queue.rps_flow_cnt.map(Count);
             add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
-            add(RpsFlow, queue.queue, flows, "its share of the flow table");
+            add(RpsFlow, queue.queue, flows, FLOW_SHARE);
         }
         for queue in &self.tx_queues {
             let rxqs = cpus(&queue.xps_rxqs);
             add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
-            add(XpsRxqs, queue.queue, rxqs, "flows of this receive queue");
+            add(XpsRxqs, queue.queue, rxqs, OF_RECEIVE_QUEUE);
         }
-        add(Ntuple, 0, self.ntuple.map(On), "accelerated RFS");
+        add(Ntuple, 0, self.ntuple.map(On), ACCELERATED_RFS);
         all.into_iter()
     }
 
@@ -384,7 +386,7 @@ pub struct PlannedRxQueue {
     pub rps_cpus: Option<CpuSet>,
     /// `rps_flow_cnt`, the queue's share of the flow table; 0: RFS off, `None`: unchanged.
     pub rps_flow_cnt: Option<u32>,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 /// The plan for one transmit queue.
@@ -397,7 +399,7 @@ pub struct PlannedTxQueue {
     /// `xps_rxqs`, the receive queues for whose flows this queue sends; absent: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xps_rxqs: Option<CpuSet>,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 /// The plan for an RSS indirection table. Queues are receive queues, as lists such as `0-3`.
@@ -410,7 +412,7 @@ pub struct PlannedRss {
     pub now: QueueSet,
     /// Queues that are to get the flows evenly; `None`: unchanged.
     pub queues: Option<QueueSet>,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 /// The plan for a thread that polls queues of an interface.
@@ -427,7 +429,7 @@ pub struct PlannedThread {
     /// The planned CPUs; `None`: unchanged.
     pub cpus: Option<CpuSet>,
     pub affinity: CpuSet,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 impl PlannedInterface {

@@ -12,6 +12,7 @@ use crate::machine::{Channels, Interface, Rss};
 use crate::plan::data::{ChannelChange, PlannedRss};
 use crate::plan::note::{Note, RssUnchanged};
 use crate::plan::ports::PlacedPort;
+use crate::plan::why::{Cause, Why};
 use crate::policy::{CHANNELS, ChannelCount, RSS, RssQueues, SIBLINGS};
 
 pub(crate) fn has_settable_rss(interface: &Interface) -> bool {
@@ -91,10 +92,10 @@ pub(crate) fn advised_channels(port: &PlacedPort<'_>) -> Option<u32> {
 pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     let requested = port.choice.get(&RSS);
     let table = port.interface.rss.as_ref()?;
-    let (queues, why) = match requested {
-        _ if port.skip => (None, port.why_skipped().unwrap_or_default()),
-        RssQueues::Keep => (None, "unchanged"),
-        _ if port.interface.rx_queues.len() == 1 => (None, "it is the only receive queue"),
+    let (queues, cause) = match requested {
+        _ if port.skip => (None, port.why_skipped()),
+        RssQueues::Keep => (None, Cause::Unchanged),
+        _ if port.interface.rx_queues.len() == 1 => (None, Cause::OnlyRxQueue),
         RssQueues::First(count) => {
             // Each queue on a vector of its own, as long as there are any.
             let free = free_queues(port, table);
@@ -104,11 +105,11 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
                 .collect();
             let others = free.difference(&own);
             let queues = own.iter().chain(others).copied().take(count as usize);
-            (Some(queues.collect()), "the first queues, as requested")
+            (Some(queues.collect()), Cause::FirstQueues)
         }
         RssQueues::Candidates => {
             let queues = queues_on_candidates(port, table);
-            (Some(queues), "a queue on each candidate core")
+            (Some(queues), Cause::QueueOnEachCore)
         }
     };
     // A table cannot reach more queues than it has entries.
@@ -121,7 +122,7 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
         possible: QueueSet::below(table.queues),
         now,
         queues,
-        why: why.into(),
+        why: Why::because(cause),
     };
     Some((planned, beyond))
 }

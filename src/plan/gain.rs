@@ -12,9 +12,8 @@ use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
 use crate::plan::objective::{Measure, Score};
 use crate::plan::score::{Standing, standings};
 use crate::plan::spread::Keep;
+use crate::plan::why::{Cause, Why};
 use crate::policy::Xps;
-
-pub(crate) const NOTHING_GAINED: &str = "a change would gain nothing";
 
 /// The plan with the fewest writes that is as good as `best`. `keeping` plans around IRQs that stay on their CPUs.
 pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
@@ -74,7 +73,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
         if *xps == Xps::Auto && !is_gain {
             for queue in &mut interface.tx_queues {
                 queue.xps_cpus = None;
-                queue.why = NOTHING_GAINED.into();
+                queue.why = Why::because(Cause::NothingGained);
             }
         }
         let read = machine.interface(&interface.name);
@@ -82,7 +81,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
         for queue in &mut interface.rx_queues {
             if as_good.contains(&queue.queue) {
                 queue.rps_cpus = None;
-                queue.why = NOTHING_GAINED.into();
+                queue.why = Why::because(Cause::NothingGained);
             }
         }
     }

@@ -38,6 +38,7 @@ pub use note::{Found, Note, RssUnchanged, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use wanted::WantedSetting;
+pub use why::{Cause, Why};
 pub use write::Write;
 
 pub use crate::machine::{NodeSource, SettingKind};

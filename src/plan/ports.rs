@@ -14,6 +14,7 @@ use crate::plan::data::Placement;
 use crate::plan::note::Note;
 use crate::plan::place::Locations;
 use crate::plan::requests::{unmet_channels, unmet_rps};
+use crate::plan::why::Cause;
 use crate::policy::{Choice, GROUP, Group, KEEP_NAPI_THREADS, Policy, SCOPE, SKIP, Scope};
 
 pub(crate) struct PlacedPort<'a> {
@@ -136,13 +137,12 @@ impl<'a> PlacedPort<'a> {
             .find(|vector| vector.role.serves(direction))
     }
 
-    pub(crate) fn why_skipped(&self) -> Option<&'static str> {
-        let by_policy = self.choice.get(&SKIP);
-        self.skip.then_some(if by_policy {
-            "skipped by the policy"
+    pub(crate) fn why_skipped(&self) -> Cause {
+        if self.choice.get(&SKIP) {
+            Cause::Skipped
         } else {
-            "skipped: the policy cannot be met"
-        })
+            Cause::PolicyUnmet
+        }
     }
 
     /// Whether there is a placed queue vector, without which steering is unchanged.

@@ -8,7 +8,6 @@ use itertools::{Itertools as _, chain};
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
-use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
@@ -17,6 +16,7 @@ use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
 use crate::plan::requests::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
 use crate::plan::rfs::{flow_entries, flow_share};
+use crate::plan::why::{Cause, Why};
 use crate::policy::{self, AVOID_CPU0, IRQ_CORES, ONE_PER_L3, RFS, RPS};
 
 /// CPUs of a machine up to which RPS stays off: handing a packet over costs both CPUs more than is gained.
@@ -28,11 +28,10 @@ const MOST_SHARED: usize = 4;
 /// Maximum number of CPUs of an RPS set: more cost more in messages between CPUs than they relieve one.
 const MOST: usize = 8;
 
-#[derive(Default)]
 pub(crate) struct Rps {
     /// The CPUs of each receive queue; `None`: unchanged.
     sets: Option<Vec<RpsSet>>,
-    why: String,
+    cause: Cause,
     note: Option<Note>,
     removed: CpuSet,
 }
@@ -88,34 +87,39 @@ impl Rps {
             };
             Some(vec![set; queues])
         };
-        if let Some(why) = port.why_skipped() {
-            return Self {
-                why: why.to_owned(),
-                ..Self::default()
-            };
+        if port.skip {
+            return Self::unchanged(port.why_skipped());
         }
-        let (sets, why, note) = match port.choice.get(&RPS) {
-            policy::RpsMode::Off => (everywhere(CpuSet::new()), "off by the policy", None),
+        let (sets, cause, note) = match port.choice.get(&RPS) {
+            policy::RpsMode::Off => (everywhere(CpuSet::new()), Cause::Off, None),
             policy::RpsMode::Cpus(wanted) => {
                 let cpus = usable_rps_cpus(port.machine, &port.choice, &wanted);
                 // The queues of a function in another namespace are out of reach.
                 let note = note_of_unusable(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
-                (everywhere(cpus), "given by the policy", note)
+                (everywhere(cpus), Cause::Given, note)
             }
             // The device may have IRQs that are unknown, or that exist only while it is up.
             policy::RpsMode::Auto if !port.has_placed_queues() && !port.interface.has_no_irqs() => {
-                (None, "no queue IRQ is placed", None)
+                (None, Cause::NoQueuePlaced, None)
             }
             policy::RpsMode::Auto if port.interface.has_more_when_up() => {
-                (None, "its queues get IRQs when it comes up", None)
+                (None, Cause::IrqsWhenUp, None)
             }
             policy::RpsMode::Auto => return automatic_rps(port, ports, loaded, crowd),
         };
         Self {
             sets,
-            why: why.to_owned(),
             note,
-            ..Self::default()
+            ..Self::unchanged(cause)
+        }
+    }
+
+    fn unchanged(cause: Cause) -> Self {
+        Self {
+            sets: None,
+            cause,
+            note: None,
+            removed: CpuSet::new(),
         }
     }
 
@@ -132,7 +136,7 @@ impl Rps {
             set.cpus = kept;
         }
         if !self.removed.is_empty() && self.cpus().is_empty() {
-            "the kernel removes all of its CPUs".clone_into(&mut self.why);
+            self.cause = Cause::RpsFiltered;
         }
         self
     }
@@ -165,16 +169,16 @@ impl Rps {
         let plan = |(at, queue): (usize, &RxQueue)| {
             let set = self.sets.as_ref().map(|sets| &sets[at].cpus);
             let rps_cpus = set.filter(|_| queue.rps_cpus.is_some()).cloned();
-            let why = match (&rps_cpus, set) {
-                (None, Some(_)) => "there is no rps_cpus",
-                (Some(cpus), _) if is_on && cpus.is_empty() => "too few idle cores",
-                _ => &self.why,
+            let cause = match (&rps_cpus, set) {
+                (None, Some(_)) => &Cause::NoRpsCpus,
+                (Some(cpus), _) if is_on && cpus.is_empty() => &Cause::FewIdleCores,
+                _ => &self.cause,
             };
             PlannedRxQueue {
                 queue: queue.index,
                 rps_cpus,
                 rps_flow_cnt: share.filter(|_| queue.rps_flow_cnt.is_some()),
-                why: why.into(),
+                why: Why::because(cause.clone()),
             }
         };
         let plans = port
@@ -206,11 +210,10 @@ fn automatic_rps(
     let (interface, locations) = (port.interface, port.locations);
     let topology = &port.machine.topology;
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
-    let off = |why: &str, note| Rps {
+    let off = |cause, note| Rps {
         sets: Some(vec![RpsSet::default(); queues]),
-        why: why.to_owned(),
         note,
-        ..Rps::default()
+        ..Rps::unchanged(cause)
     };
     // RPS stays on the local node if the vectors were widened to others.
     let candidates = port
@@ -220,18 +223,15 @@ fn automatic_rps(
         .unwrap_or(&port.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
     if free.is_empty() && queues > 1 {
-        let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
-        let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
+        let rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let limited = port.choice.get(&IRQ_CORES).is_some() || port.choice.get(&ONE_PER_L3);
-        let those = if limited { " that may take IRQs" } else { "" };
-        let why = format!("every core{those} already has a queue{rdma}");
-        return off(&why, None);
+        return off(Cause::EveryCoreTaken { limited, rdma }, None);
     }
     if topology.online.len() <= TINY {
-        return off("the machine is too small to gain from it", None);
+        return off(Cause::TooSmall, None);
     }
     if interface.is_virtual_function() {
-        return off("the device is an SR-IOV virtual function", None);
+        return off(Cause::VirtualFunction, None);
     }
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
@@ -245,30 +245,27 @@ fn automatic_rps(
                 channels,
                 advised,
             });
-            return off("the device can have more queues", note);
+            return off(Cause::MoreQueuesPossible, note);
         }
         None if !has_one_queue(port) => {
-            return off(
-                "the number of queues that the device can have is unknown",
-                None,
-            );
+            return off(Cause::MostQueuesUnknown, None);
         }
         _ => {}
     }
     // A queue's packets go to at least two cores, and all packets to at least as many as they come from.
     let needed = queues.max(2);
     let cores_in = |cpus: &CpuSet| topology.cores_with(cpus).count();
-    let mut why = "to idle cores: the device has no more queues";
+    let mut cause = Cause::IdleCores;
     let others = free.difference(&topology.whole_cores(&CpuSet::single(0)));
     let has_choice = others != free && cores_in(&others) >= needed;
     if port.choice.get(&AVOID_CPU0) && has_choice {
         free = others;
-        why = "to idle cores (not CPU 0's): the device has no more queues";
+        cause = Cause::IdleCoresWithoutCpu0;
     }
     let fast = fastest_cores(topology, &free, needed);
     if fast != free {
         free = fast;
-        why = "to idle fast cores: the device has no more queues";
+        cause = Cause::IdleFastCores;
     }
     let unknown = cpus_of_unknown_queues(port, ports);
     let set = |queue: &RxQueue| {
@@ -287,21 +284,19 @@ fn automatic_rps(
             .map(|on| RpsSet::near(locations, &free, &on, most))
             .collect()
     } else if queues == 1 && !interface.is_down {
-        why = "to the cores that carry least: the device has no more queues";
+        cause = Cause::LeastLoadedCores;
         interrupted
             .map(|on| RpsSet::shared(port, candidates, &on, crowd))
             .collect()
     } else {
-        let queues = count(queues, "queue");
-        return off(&format!("too few idle cores: {cores} for {queues}"), None);
+        return off(Cause::IdleCoresForQueues { cores, queues }, None);
     };
     if sets.iter().all(RpsSet::is_empty) {
-        return off("there are too few other cores", None);
+        return off(Cause::FewOtherCores, None);
     }
     Rps {
         sets: Some(sets),
-        why: why.to_owned(),
-        ..Rps::default()
+        ..Rps::unchanged(cause)
     }
 }
 

@@ -179,7 +179,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         .writes
         .iter()
         .find(|w| w.kind == SettingKind::Sysctl)
-        .and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
+        .and_then(|write| Some((write.value.parse().ok()?, &write.why)));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let mut plan = Plan {

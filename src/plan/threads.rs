@@ -2,7 +2,6 @@
 //! share caches, and neither waits for the other.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use itertools::Itertools as _;
 
@@ -11,11 +10,12 @@ use crate::machine::{NapiThread, Vector};
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
 use crate::plan::ports::PlacedPort;
+use crate::plan::why::{Cause, Why};
 use crate::policy::KEEP_NAPI_THREADS;
 
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    planned: BTreeMap<u32, (CpuSet, Arc<str>)>,
+    planned: BTreeMap<u32, (CpuSet, Cause)>,
     pub(crate) cpus: CpuSet,
 }
 
@@ -27,17 +27,16 @@ fn place_thread(
     vector: &Vector,
     is_busy: bool,
     taken: &mut CpuSet,
-) -> (CpuSet, &'static str) {
+) -> (CpuSet, Cause) {
     let candidates = port.candidates_of(vector);
-    let not_there = "candidate CPUs: its queue interrupts a CPU that is isolated or excluded";
     let usable = thread_candidates(port, candidates);
     let interrupted = port.cpus_of(vector);
     let Some(cpu) = interrupted.only() else {
         let cpus = interrupted.intersection(&usable);
         if cpus.is_empty() {
-            return (candidates.clone(), not_there);
+            return (candidates.clone(), Cause::QueueOnUnusable);
         }
-        return (cpus, "the CPUs that its queue interrupts");
+        return (cpus, Cause::CpusOfQueue);
     };
     let core = port.locations.core_of(cpu);
     let beside = core
@@ -47,19 +46,14 @@ fn place_thread(
     match (usable.contains(cpu), sibling) {
         (true, _) if is_busy => {
             taken.add(&beside);
-            let why = "the CPU of its queue, which gets no interrupts while the thread polls all the time";
-            (interrupted, why)
+            (interrupted, Cause::BusyPolls)
         }
         (_, Some(sibling)) => {
             taken.insert(sibling);
-            let why = "free sibling of the CPU that its queue interrupts";
-            (CpuSet::single(sibling), why)
+            (CpuSet::single(sibling), Cause::FreeSibling)
         }
-        (true, None) => {
-            let why = "the CPU that its queue interrupts, which has no free sibling";
-            (interrupted, why)
-        }
-        (false, None) => (candidates.clone(), not_there),
+        (true, None) => (interrupted, Cause::NoFreeSibling),
+        (false, None) => (candidates.clone(), Cause::QueueOnUnusable),
     }
 }
 
@@ -107,23 +101,22 @@ impl Threads {
             });
         let mut thread_cpus = CpuSet::new();
         for (thread, vector) in known {
-            let (cpus, why) = place_thread(port, vector, thread.busy_polls, taken);
+            let (cpus, cause) = place_thread(port, vector, thread.busy_polls, taken);
             thread_cpus.add(&cpus);
-            self.planned.insert(thread.pid, (cpus, why.into()));
+            self.planned.insert(thread.pid, (cpus, cause));
         }
         let of_queues =
             (port.irq_cpus).intersection(&thread_candidates(port, &port.candidates.cpus));
-        let (cpus, whose) = if !thread_cpus.is_empty() {
-            (&thread_cpus, "the CPUs of the interface's other threads")
+        let (cpus, cause) = if !thread_cpus.is_empty() {
+            (&thread_cpus, Cause::CpusOfOtherThreads)
         } else if !of_queues.is_empty() {
-            (&of_queues, "the CPUs that the interface's queues interrupt")
+            (&of_queues, Cause::CpusOfQueues)
         } else {
-            (&port.candidates.cpus, "the interface's candidate CPUs")
+            (&port.candidates.cpus, Cause::Candidates)
         };
-        let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
         for thread in threads.filter(|thread| interface.vector_of(thread).is_none()) {
             self.planned
-                .insert(thread.pid, (cpus.clone(), Arc::clone(&why)));
+                .insert(thread.pid, (cpus.clone(), cause.clone()));
         }
         self.cpus.add(&thread_cpus);
     }
@@ -131,14 +124,14 @@ impl Threads {
     /// The plan for the threads of an interface, with a note if none of them is placed.
     pub(crate) fn of(&self, port: &PlacedPort<'_>) -> (Vec<PlannedThread>, Option<Note>) {
         let (interface, threads) = (port.interface, port.interface.threads.iter());
-        let kept = match port.why_skipped() {
-            Some(why) => why,
-            None if port.choice.get(&KEEP_NAPI_THREADS) => "kept by the policy",
-            None => "no queue IRQ is placed",
+        let kept = match port.choice.get(&KEEP_NAPI_THREADS) {
+            _ if port.skip => port.why_skipped(),
+            true => Cause::Kept,
+            false => Cause::NoQueuePlaced,
         };
         let planned = |thread: &NapiThread| {
             let vector = port.interface.vector_of(thread);
-            let (cpus, why) = self.planned.get(&thread.pid).cloned().unzip();
+            let (cpus, cause) = self.planned.get(&thread.pid).cloned().unzip();
             PlannedThread {
                 pid: thread.pid,
                 irq: vector.map(|vector| vector.irq),
@@ -147,7 +140,7 @@ impl Threads {
                 source: vector.and(thread.woken_by).map(|(_, source)| source),
                 cpus,
                 affinity: thread.affinity.cpus.clone(),
-                why: why.unwrap_or_else(|| kept.into()),
+                why: Why::because(cause.unwrap_or_else(|| kept.clone())),
             }
         };
         let planned = threads.clone().map(planned).collect_vec();

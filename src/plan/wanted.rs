@@ -7,6 +7,7 @@ use foldhash::HashMap;
 use crate::cpuset::MaskWidth;
 use crate::machine::setting::{Place, Value, place};
 use crate::machine::{Machine, Setting, SettingKind};
+use crate::plan::why::Why;
 use crate::plan::write::Write;
 
 /// A setting for which the plan has a value.
@@ -18,7 +19,7 @@ pub struct WantedSetting<'a> {
     /// The number of the [`Setting`](crate::machine::Setting).
     pub number: u32,
     pub value: Value<'a>,
-    pub(crate) why: &'a str,
+    pub(crate) why: &'a Why,
 }
 
 impl<'a> WantedSetting<'a> {
@@ -41,7 +42,7 @@ impl<'a> WantedSetting<'a> {
 pub(crate) fn writes<'a>(
     machine: &'a Machine,
     wanted: impl Iterator<Item = WantedSetting<'a>>,
-    flow_entries: Option<(u32, &'a str)>,
+    flow_entries: Option<(u32, &'a Why)>,
 ) -> (Vec<Write>, usize) {
     let now: HashMap<_, _> = machine
         .settings()
@@ -55,11 +56,14 @@ pub(crate) fn writes<'a>(
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
-    let [mut owner, mut reason] = [""; 2].map(Arc::from);
+    let mut owner: Arc<str> = "".into();
     for planned in wanted.chain(flow_table) {
         let Some(setting) = now.get(&planned.place()) else {
             continue;
         };
+        if *owner != *planned.interface {
+            owner = planned.interface.into();
+        }
         let possible = machine.topology.possible;
         let is_held = planned.value.is_same(&setting.held.value);
         let value = (!is_held).then(|| planned.to_write(setting, possible));
@@ -70,19 +74,12 @@ pub(crate) fn writes<'a>(
                 path: setting.path(),
                 value,
                 current: setting.text(),
-                interface: share_text(&mut owner, planned.interface),
+                interface: Arc::clone(&owner),
                 number: planned.number,
-                why: share_text(&mut reason, planned.why),
+                why: planned.why.clone(),
             }),
         }
     }
     writes.sort_by_key(|write| write.kind);
     (writes, unchanged)
-}
-
-fn share_text(last: &mut Arc<str>, text: &str) -> Arc<str> {
-    if **last != *text {
-        *last = text.into();
-    }
-    Arc::clone(last)
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::SettingKind;
 use crate::machine::setting::{Place, place};
+use crate::plan::why::Why;
 
 /// A write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub struct Write {
     /// The number of the [`Setting`](crate::machine::Setting).
     #[serde(skip)]
     pub number: u32,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 impl Write {

@@ -12,6 +12,7 @@ use crate::machine::netdev::Direction;
 use crate::plan::data::PlannedTxQueue;
 use crate::plan::place::{CpuLocation, Locations};
 use crate::plan::ports::PlacedPort;
+use crate::plan::why::{Cause, Why};
 use crate::policy::{XPS, Xps};
 
 /// The kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
@@ -32,54 +33,45 @@ pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
 fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
     let policy = port.choice.get(&XPS);
-    let (shares, why) = match policy {
+    let (shares, cause) = match policy {
         // The kernel refuses to read `xps_cpus` of a single queue.
-        _ if !exists && port.interface.tx_queues.len() == 1 => {
-            (None, "nothing to steer: it is the only transmit queue")
-        }
+        _ if !exists && port.interface.tx_queues.len() == 1 => (None, Cause::OnlyTxQueue),
         _ if port
             .interface
             .tx_queues
             .iter()
             .all(|tx| tx.xps_cpus.is_none()) =>
         {
-            (None, "there are no xps_cpus")
+            (None, Cause::NoXpsCpus)
         }
-        Xps::Auto | Xps::ReceiveQueues if port.interface.picks_tx_queue => (
-            None,
-            "the driver picks the transmit queue and never reads XPS",
-        ),
-        _ if !exists => (
-            None,
-            "it has no readable xps_cpus: it may be in no traffic class",
-        ),
-        _ if port.skip => (None, port.why_skipped().unwrap_or_default()),
-        Xps::Keep => (None, "kept by the policy"),
-        Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
-        _ if port.machine.topology.possible == 1 => (None, "the machine has one CPU"),
-        _ if !port.has_placed_queues() => (None, "no queue IRQ is placed"),
+        Xps::Auto | Xps::ReceiveQueues if port.interface.picks_tx_queue => {
+            (None, Cause::DriverPicks)
+        }
+        _ if !exists => (None, Cause::XpsUnreadable),
+        _ if port.skip => (None, port.why_skipped()),
+        Xps::Keep => (None, Cause::Kept),
+        Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), Cause::Off),
+        _ if port.machine.topology.possible == 1 => (None, Cause::OneCpu),
+        _ if !port.has_placed_queues() => (None, Cause::NoQueuePlaced),
         Xps::Auto | Xps::ReceiveQueues => {
             let completions = queues.iter().map(|tx| port.cpu_of(Direction::Tx, tx.index));
             match completions.collect::<Option<Vec<u32>>>() {
-                Some(cpus) => (
-                    Some(shares(port.locations, &cpus)),
-                    "nearest to the queue's CPU",
-                ),
-                None => (None, "its completion vector is unknown"),
+                Some(cpus) => (Some(shares(port.locations, &cpus)), Cause::NearestToQueue),
+                None => (None, Cause::CompletionUnknown),
             }
         }
     };
     let without_cpus = if queues.len() > port.machine.topology.online.len() {
-        "more transmit queues than CPUs"
+        Cause::MoreQueuesThanCpus
     } else {
-        "every CPU has another transmit queue that is as near or nearer"
+        Cause::OthersAsNear
     };
     let by_rxqs = policy == Xps::ReceiveQueues && !port.skip && exists;
     let plan = |(at, tx): (usize, &&TxQueue)| {
         let xps_cpus = shares.as_ref().map(|shares| shares[at].clone());
-        let why = match &xps_cpus {
-            Some(cpus) if cpus.is_empty() && policy != Xps::Off => without_cpus,
-            _ => why,
+        let cause = match &xps_cpus {
+            Some(cpus) if cpus.is_empty() && policy != Xps::Off => &without_cpus,
+            _ => &cause,
         };
         let receives = || {
             port.interface
@@ -93,7 +85,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
             queue: tx.index,
             xps_cpus,
             xps_rxqs: by_rxqs.then(receives),
-            why: why.into(),
+            why: Why::because(cause.clone()),
         }
     };
     queues.iter().enumerate().map(plan).collect()

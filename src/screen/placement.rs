@@ -1,6 +1,7 @@
 //! The lines of an interface in a plan: its IRQs, threads and steering, by runs of queues or by queue.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use itertools::Itertools as _;
 
@@ -14,7 +15,7 @@ use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
 use nicpin::machine::setting::on_or_off;
 use nicpin::plan::{
-    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SettingKind,
+    Cause, HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SettingKind, Why,
 };
 
 #[derive(Clone, Copy, PartialEq)]
@@ -54,7 +55,6 @@ pub(super) fn pending(plan: &Plan) -> usize {
     vectors.map(Item::vector).filter(Item::is_pending).count()
 }
 
-#[derive(Default)]
 struct Item<'a> {
     label: &'static str,
     number: Option<u32>,
@@ -64,8 +64,7 @@ struct Item<'a> {
     planned: Option<&'a CpuSet>,
     core: Option<&'a CpuSet>,
     idle: bool,
-    why: &'a str,
-    reason: &'a str,
+    why: &'a Why,
     /// What told the queue, and the state in which the CPU was chosen.
     more: String,
 }
@@ -95,7 +94,6 @@ impl<'a> Item<'a> {
             core: vector.placement.as_ref().map(|placement| &placement.core),
             idle: vector.idle,
             why: &vector.why,
-            reason: vector.why.decided(),
             more: format!("{} {source}{row}{placed}", vector.action),
         }
     }
@@ -116,11 +114,12 @@ impl<'a> Item<'a> {
             number: thread.queue,
             id: thread.pid,
             now: thread.affinity.clone(),
+            effective: None,
             planned: thread.cpus.as_ref(),
+            core: None,
+            idle: false,
             why: &thread.why,
-            reason: &thread.why,
             more: source.to_owned(),
-            ..Self::default()
         }
     }
 
@@ -138,8 +137,8 @@ impl<'a> Item<'a> {
         on.is_some_and(|(on, planned)| !on.is_subset(planned))
     }
 
-    fn is_like(&self) -> (bool, bool, &str) {
-        (self.planned.is_some(), self.idle, self.reason)
+    fn is_like(&self) -> (bool, bool, &'a Cause) {
+        (self.planned.is_some(), self.idle, &self.why.cause)
     }
 }
 
@@ -148,11 +147,12 @@ struct Rows<'a> {
     detail: PlanDetail,
     most_runs: usize,
     lines: Vec<Vec<String>>,
+    /// The words printed last, which the next line does not repeat.
     reason: String,
 }
 
 impl Rows<'_> {
-    fn add(&mut self, what: &str, which: String, change: &str, why: &str) {
+    fn add(&mut self, what: &str, which: String, change: &str, why: &dyn Display) {
         let change = format!("{change}; {why}");
         self.lines.push(vec![what.to_owned(), which, change]);
     }
@@ -168,14 +168,14 @@ impl Rows<'_> {
                 let first = run[0];
                 let (reason, more) = match self.detail {
                     // The word "unchanged" is reason enough.
-                    Runs if label == "control" && first.planned.is_none() => ("", ""),
-                    Runs => (first.reason, &*pass),
-                    Queues => (first.why, ""),
-                    Reasons => (first.why, &*first.more),
+                    Runs if label == "control" && first.planned.is_none() => (String::new(), ""),
+                    Runs => (first.why.cause.to_string(), &*pass),
+                    Queues => (first.why.to_string(), ""),
+                    Reasons => (first.why.to_string(), &*first.more),
                 };
                 let is_new = self.detail == Reasons || self.reason != reason;
-                let why = join_nonempty(", ", [text_if(is_new, reason), more]);
-                reason.clone_into(&mut self.reason);
+                let why = join_nonempty(", ", [text_if(is_new, &reason), more]);
+                self.reason = reason;
                 self.lines.push(vec![
                     format!("{label}{s} {}", ranges(numbers)),
                     format!("{ids} {which}"),
@@ -212,17 +212,20 @@ impl Rows<'_> {
         let writes: BTreeMap<_, _> = writes
             .map(|write| ((write.kind, write.number), write))
             .inserted();
-        let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i str| {
+        let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i Why| {
             let write = writes.get(&(kind, queue));
             let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
             Item {
                 label: way,
                 number: Some(queue),
+                id: queue,
                 now: now.or(planned.clone()).unwrap_or_default(),
+                effective: None,
                 planned: planned.as_ref(),
+                core: None,
+                idle: false,
                 why,
-                reason: why,
-                ..Item::default()
+                more: String::new(),
             }
         };
         let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
@@ -233,7 +236,7 @@ impl Rows<'_> {
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
                 let change = format!("flows of rx {queues} first");
-                self.add("XPS", format!("tx {}", tx.queue), &change, "by the policy");
+                self.add("XPS", format!("tx {}", tx.queue), &change, &"by the policy");
             }
         }
         let rps = rx
@@ -246,7 +249,7 @@ impl Rows<'_> {
                 0 => ("off".to_owned(), "by the policy"),
                 _ => (format!("{flows} flows each"), "its share of the flow table"),
             };
-            self.add("RFS", format!("rx {}", ranges(queues)), &change, why);
+            self.add("RFS", format!("rx {}", ranges(queues)), &change, &why);
         }
         let rss = interface.rss.as_ref();
         if let Some(rss) = rss.filter(|rss| rss.queues.is_some() || rss.now != rss.possible) {
@@ -256,7 +259,7 @@ impl Rows<'_> {
         }
         if let Some(on) = interface.ntuple {
             let why = "accelerated RFS: the device sends flows to the CPUs of their programs";
-            self.add("ntuple", String::new(), on_or_off(on), why);
+            self.add("ntuple", String::new(), on_or_off(on), &why);
         }
     }
 

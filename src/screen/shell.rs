@@ -27,7 +27,7 @@ pub fn script(plan: &Plan) -> String {
             "{}  # {}: {} (now {})\n",
             command(write),
             interface_or_machine(&write.interface),
-            write.why.replace(char::is_control, " "),
+            write.why.to_string().replace(char::is_control, " "),
             write.current
         );
     }

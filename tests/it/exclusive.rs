@@ -264,7 +264,7 @@ fn control_vectors_leave_them() {
     let control = &plan.interfaces[0].vectors[2];
     assert_eq!(control.cpus, Some(set("0")));
     assert_data_eq!(
-        &*control.why,
+        control.why.to_string(),
         str!["control IRQ; moved off a CPU of an exclusive cpuset partition"]
     );
     assert_eq!((plan.score.on_isolated, plan.score_now.on_isolated), (0, 1));

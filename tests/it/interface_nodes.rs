@@ -43,7 +43,7 @@ fn nodes_that_are_equally_near_share_the_vectors() {
         (vec!["node-without-cpus"], Some(1.0))
     );
     assert_data_eq!(
-        &*eth1.vectors[0].why,
+        eth1.vectors[0].why.to_string(),
         str!["node 1, one of the nearest to the device's node"]
     );
     let remote = plan_with(&tied(), &[("scope", "remote")], &[]);

@@ -333,17 +333,18 @@ fn a_thread_that_stays_has_the_reason_of_its_interface() {
     let mut host = machine(1, 4, 2, 2);
     add(&mut host, "eth0", Some(0), 2);
     with_threads(&mut host, Source::Netlink);
-    let why = |host: &Machine, options: &[(&str, &str)]| threads_of(host, options)[0].why.clone();
+    let why =
+        |host: &Machine, options: &[(&str, &str)]| threads_of(host, options)[0].why.to_string();
     assert_eq!(
-        &*why(&host, &[("scope", "remote")]),
+        why(&host, &[("scope", "remote")]),
         "skipped: the policy cannot be met"
     );
     assert_eq!(
-        &*why(&host, &[("napi-threads", "keep")]),
+        why(&host, &[("napi-threads", "keep")]),
         "kept by the policy"
     );
     host.interfaces[0].vectors.clear();
-    assert_eq!(&*why(&host, &[]), "no queue IRQ is placed");
+    assert_eq!(why(&host, &[]), "no queue IRQ is placed");
 }
 
 #[test]

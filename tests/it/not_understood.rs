@@ -141,7 +141,7 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
         for queue in &one.rx_queues {
             let cpus = queue.rps_cpus.clone().unwrap_or_default();
             // Where no core is idle, those that carry least are given, but none of its own.
-            let is_idle = queue.why.contains("idle");
+            let is_idle = queue.why.to_string().contains("idle");
             let cpus = cpus.intersection(if is_idle { &taken } else { &own });
             if !cpus.is_empty() {
                 found.push(format!("{} rx-{}: RPS to {cpus}", one.name, queue.queue));

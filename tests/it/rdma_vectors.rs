@@ -38,7 +38,7 @@ fn rdma_vectors_are_spread_on_the_node_after_all_queues() {
         (score(6, 6, 2), score(6, 0, 6))
     );
     assert_data_eq!(
-        &*of(&spread, "eth0").vectors[2].why,
+        of(&spread, "eth0").vectors[2].why.to_string(),
         str!["local (node 1); for RDMA"]
     );
     assert_eq!(

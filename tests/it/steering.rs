@@ -254,7 +254,7 @@ fn rule_6_rps_as_requested() {
     let without = plan_with(&host, &[("rps", "off")], &[]);
     let rx = &of(&without, "eth0").rx_queues[1];
     assert_eq!(rx.rps_cpus, None);
-    assert_data_eq!(&*rx.why, str!["there is no rps_cpus"]);
+    assert_data_eq!(rx.why.to_string(), str!["there is no rps_cpus"]);
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
     assert_eq!(rps_of(&plan, "eth0"), ["-", "-"]);
     assert_eq!(codes(of(&plan, "eth0")), ["queue-files-missing"]);
@@ -318,7 +318,7 @@ fn rule_6_xps_parts_all_online_cpus_among_the_queues_of_each_traffic_class() {
     let plan = plan(&host);
     assert_eq!(xps(&plan), [a, b, "0-7", "-"]);
     assert_data_eq!(
-        &*of(&plan, "eth0").tx_queues[3].why,
+        of(&plan, "eth0").tx_queues[3].why.to_string(),
         str!["it has no readable xps_cpus: it may be in no traffic class"]
     );
 }

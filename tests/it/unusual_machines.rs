@@ -145,7 +145,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
     assert_data_eq!(
-        &*of(&wide, "eth0").vectors[4].why,
+        of(&wide, "eth0").vectors[4].why.to_string(),
         str!["node 3 of the same package: no core of node 2 has fewer queues"]
     );
     assert!(
@@ -209,8 +209,11 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "6", "0"]);
-    assert_data_eq!(&*eth0.vectors[0].why, str!["local (node 1)"]);
-    assert_data_eq!(&*eth0.vectors[1].why, str!["hinted by the driver"]);
+    assert_data_eq!(eth0.vectors[0].why.to_string(), str!["local (node 1)"]);
+    assert_data_eq!(
+        eth0.vectors[1].why.to_string(),
+        str!["hinted by the driver"]
+    );
     assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
     // A hint is where the policy lets the IRQ go.
     assert_eq!(eth0.vectors[2].candidates, Some(set("0")));
@@ -380,7 +383,9 @@ fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
         (2, 4)
     );
     assert_data_eq!(
-        &*of(&with(&host, &[("group", "2")]), "eth0").vectors[0].why,
+        of(&with(&host, &[("group", "2")]), "eth0").vectors[0]
+            .why
+            .to_string(),
         str!["a group of CPUs, by the policy"]
     );
 }

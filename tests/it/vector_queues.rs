@@ -316,7 +316,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         ("0-7".to_owned(), Some(1.0))
     );
     assert_data_eq!(
-        &*eth0.vectors[1].why,
+        eth0.vectors[1].why.to_string(),
         str!["node 1, where the IRQ's device is"]
     );
     // The address of either function selects it.
