@@ -25,6 +25,7 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
     let unknown = unknown(root, machine, plan, &found);
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
+    check.is_capture = root.is_capture();
     // Needed only to find out who moved a vector.
     if check
         .differs

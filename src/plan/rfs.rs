@@ -1,8 +1,6 @@
 //! RFS, by the policy: the flow table, the share of each receive queue in it, and filters in hardware
 //! (`Documentation/networking/scaling.rst`).
 
-use itertools::Itertools as _;
-
 use crate::plan::ports::PlacedPort;
 use crate::policy::{RFS, Rfs};
 
@@ -22,11 +20,17 @@ pub(crate) fn with_flows<'w, 'a>(
     ports.iter().filter(has_flows)
 }
 
-/// Entries of the flow table, the most that any interface's policy requests; 0 if all are off. `None`: unchanged.
+/// Entries of the flow table, the most that any interface's policy requests; 0 if all are off. `None`: unchanged. An
+/// interface that keeps its flows, by its policy or because it is not selected, keeps the table, too.
 pub(crate) fn flow_table(ports: &[PlacedPort<'_>]) -> Option<u32> {
-    let wanted = with_flows(ports).map(|port| flow_entries(port.choice.get(&RFS)));
-    let is_kept = wanted.clone().contains(&None);
-    wanted.max()?.filter(|&entries| entries > 0 || !is_kept)
+    let choices = with_flows(ports).map(|port| (port, flow_entries(port.choice.get(&RFS))));
+    let is_kept = (choices.clone()).any(|(port, entries)| !port.selected || entries.is_none());
+    let entries = choices.filter_map(|(_, entries)| entries).max()?;
+    if !is_kept {
+        return Some(entries);
+    }
+    let now = ports.first()?.machine.flow_entries.unwrap_or(0);
+    (entries > now).then_some(entries)
 }
 
 /// The number of entries as the kernel rounds it: up to a power of two. `None`: unchanged.

@@ -33,6 +33,9 @@ pub struct Check {
     pub not_judged: Vec<String>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
+    /// A capture, which has no record.
+    #[serde(skip)]
+    pub is_capture: bool,
     pub hash: String,
     pub class: String,
     pub host: HostSummary,
@@ -121,6 +124,7 @@ impl Check {
             state: InterfaceState::worst(interfaces.iter().map(|interface| interface.state)),
             interfaces,
             applied: false,
+            is_capture: false,
             hash: plan.hash.clone(),
             class: plan.class.clone(),
             host: plan.host.clone(),

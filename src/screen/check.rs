@@ -42,7 +42,11 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         by_interface(check, &mut page);
         reasons(check, &mut page);
         if !differs.is_empty() {
-            let never = text_if(!check.applied, "Never applied since boot. ");
+            let never = match (check.is_capture, check.applied) {
+                (true, _) => "A capture does not tell what was applied. ",
+                (_, false) => "Never applied since boot. ",
+                _ => "",
+            };
             let each = unbroken(&given.whole("nicpin check -v"));
             page.text(format!("{never}Each setting: {each}"));
         }

@@ -383,6 +383,29 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
     assert_eq!(codes(of(&planned, "eth0")), [""; 0]);
 }
 
+/// Of the interface that is not selected, whose flows stay as they are.
+#[test]
+fn rule_6_the_flow_table_is_not_taken_from_another_interface() {
+    let tree = Copy::of("two-socket-mlx4");
+    let table = || {
+        tree.read("/proc/sys/net/core/rps_sock_flow_entries")
+            .trim()
+            .to_owned()
+    };
+    for (entries, interface, expected) in [
+        ("8192", "eth2", "8192"),
+        ("off", "eth0", "8192"),
+        ("4096", "eth0", "8192"),
+        ("16384", "eth0", "16384"),
+        ("off", "eth2", "16384"),
+    ] {
+        assert_eq!(tree.nicpin(&["apply", "--rfs", entries, interface]).code, 0);
+        assert_eq!(table(), expected, "{entries} {interface}");
+    }
+    assert_eq!(tree.nicpin(&["apply", "--rfs", "off"]).code, 0);
+    assert_eq!(table(), "0");
+}
+
 #[test]
 fn rule_10_the_rps_work_of_an_interface_that_is_skipped_is_no_workers() {
     let mut host = machine(1, 8, 1, 8);
