@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
 
-use crate::screen::Given;
+use crate::screen::{Given, GivenOption};
 use nicpin::machine::wording::{selector, word};
 
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
@@ -243,7 +243,8 @@ pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
         }
         let name = format!("--{}", arg.get_long().unwrap_or_default());
         if matches!(arg.get_action(), ArgAction::SetTrue) {
-            given.options.push(name);
+            let words = name.clone();
+            given.options.push(GivenOption { name, words });
             continue;
         }
         for value in matches.get_raw(id).into_iter().flatten() {
@@ -251,7 +252,10 @@ pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
             if arg.is_positional() {
                 given.selectors += &format!(" {}", selector(&value));
             } else {
-                given.options.push(format!("{name} {}", word(&value)));
+                given.options.push(GivenOption {
+                    words: format!("{name} {}", word(&value)),
+                    name: name.clone(),
+                });
             }
         }
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
-use crate::screen::{Given, count_if_any, with_prefix};
+use crate::screen::{Given, GivenOption, count_if_any, with_prefix};
 use crate::watch::state;
 use nicpin::apply::{Record, Trial, irqbalance};
 use nicpin::machine::selection::without_device;
@@ -278,7 +278,8 @@ pub fn read_and_compare(
         .iter()
         .any(|interface| !interface.exclusive.is_empty());
     if leaves_out && compared.policy.0 != target.policy.0 {
-        given.options.push("--avoid-exclusive".to_owned());
+        let [name, words] = ["--avoid-exclusive"; 2].map(str::to_owned);
+        given.options.push(GivenOption { name, words });
     }
     Ok((machine, plan, watcher, given))
 }

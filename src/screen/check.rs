@@ -90,13 +90,13 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
 
 fn verdict(check: &Check, given: &Given) -> String {
     // IRQs that cannot be moved would be reported again.
-    let mut given = given.clone();
-    let options = given.options.len();
-    given
-        .options
-        .retain(|option| option != "--strict" || check.unmovable.is_empty());
-    let is_whole = given.options.len() == options;
-    let (differs, apply) = (check.differ(), unbroken(&given.apply()));
+    let is_whole = check.unmovable.is_empty() || !given.has("--strict");
+    let fixing = if is_whole {
+        given.clone()
+    } else {
+        given.without("--strict")
+    };
+    let (differs, apply) = (check.differ(), unbroken(&fixing.apply()));
     let settings = count(differs, "setting");
     let counted = check
         .interfaces

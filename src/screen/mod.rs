@@ -158,8 +158,15 @@ pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> 
 /// The options and selectors of the command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
-    pub options: Vec<String>,
+    pub options: Vec<GivenOption>,
     pub selectors: String,
+}
+
+/// An option, such as `--scope`, and its words: `--scope 0-3`.
+#[derive(Clone)]
+pub struct GivenOption {
+    pub name: String,
+    pub words: String,
 }
 
 impl Given {
@@ -173,12 +180,23 @@ impl Given {
 
     /// Leaves out options that the command has already.
     pub fn added_to(&self, command: &str) -> String {
-        let options = self.options.iter().map(String::as_str);
-        let others = options.filter(|option| {
-            let name = option.split(' ').next();
-            !command.split(' ').any(|word| Some(word) == name)
-        });
-        once(command).chain(others).join(" ")
+        let others = self
+            .options
+            .iter()
+            .filter(|option| !command.split(' ').contains(&*option.name));
+        once(command)
+            .chain(others.map(|option| &*option.words))
+            .join(" ")
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|option| option.name == name)
+    }
+
+    pub fn without(&self, name: &str) -> Self {
+        let mut given = self.clone();
+        given.options.retain(|option| option.name != name);
+        given
     }
 }
 

@@ -177,7 +177,9 @@ impl Page {
             };
             let (command, subject) = match note.command() {
                 Some((command, interface)) => {
-                    (self.given.added_to(&command), Some(selector(interface)))
+                    // A stored plan takes no other option of a plan.
+                    let given = self.given.without("--plan");
+                    (given.added_to(&command), Some(selector(interface)))
                 }
                 None => (with_prefix("", advice.map(|advice| advice.text)), None),
             };

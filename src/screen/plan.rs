@@ -77,13 +77,9 @@ pub fn plan(
         ("; the reasons: ", "nicpin plan --explain"),
     ]
     .map(|(what, command)| what.to_owned() + &unbroken(&given.whole(command)));
-    let is_stored = given
-        .options
-        .iter()
-        .any(|option| option.starts_with("--plan "));
     let more = match detail {
         // `nicpin plan` takes no stored plan.
-        _ if is_stored => String::new(),
+        _ if given.has("--plan") => String::new(),
         Runs => each + &reasons,
         Queues => reasons,
         Reasons => String::new(),
