@@ -436,6 +436,6 @@ fn cpu_that_stays<'a>(
 ) -> Option<u32> {
     vectors
         .into_iter()
-        .filter(|vector| port.stays(vector))
+        .filter(|vector| port.stays(vector) || port.is_kept(vector))
         .find_map(|vector| port.effective_cpu(vector))
 }

@@ -193,8 +193,7 @@ impl<'a> PlacedPort<'a> {
         self.skip || !vector.movable
     }
 
-    /// Whether a vector that belongs to somebody else is well placed. Others are placed as if it were on its planned
-    /// CPU, so that they do not follow its owner's changes.
+    /// Whether a vector that belongs to somebody else is well placed: it stays, and others are placed around it.
     pub(crate) fn is_kept(&self, vector: &Vector) -> bool {
         if self.kept.is_empty() {
             return false;

@@ -512,6 +512,30 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
     assert!(text.contains("takes the link down"), "{text}");
 }
 
+/// A container's function, which stays where its owner has put it.
+#[test]
+fn rule_5_queues_are_placed_around_those_of_another_namespace() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 2);
+    add(&mut host, "eth1", Some(0), 2);
+    let other = &mut host.interfaces[1];
+    other.in_other_namespace = true;
+    other.name = other.device.address.clone();
+    let queues = other.vectors.iter_mut().filter(|v| v.queue.is_some());
+    for (vector, cpu) in queues.zip(["1", "2"]) {
+        vector.affinity.cpus = set(cpu);
+        vector.effective = Some(set(cpu));
+    }
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, &host.interfaces[1].name)), ["-", "-"]);
+    let own = cpus(of(&plan, "eth0"));
+    assert!(
+        !own.iter().any(|cpu| ["1", "2"].contains(&cpu.as_str())),
+        "{own:?}"
+    );
+    assert_eq!(plan.score.max_vectors_per_core, 1);
+}
+
 #[test]
 fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_among_all() {
     let mut host = machine(1, 8, 1, 8);
