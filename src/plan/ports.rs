@@ -189,8 +189,9 @@ impl<'a> PlacedPort<'a> {
         )
     }
 
+    /// Functions for RDMA alone are planned only if they are selected.
     pub(crate) fn stays(&self, vector: &Vector) -> bool {
-        self.skip || !vector.movable
+        self.skip || !vector.movable || !self.selected && self.interface.is_for_rdma()
     }
 
     /// Whether a vector that belongs to somebody else is well placed: it stays, and others are placed around it.

@@ -225,7 +225,12 @@ fn automatic_rps(
     if free.is_empty() && queues > 1 {
         let rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let limited = port.choice.get(&IRQ_CORES).is_some() || port.choice.get(&ONE_PER_L3);
-        return off(Cause::EveryCoreTaken { limited, rdma }, None);
+        let taken = Cause::EveryCoreTaken {
+            limited,
+            rdma,
+            others: !port.machine.not_understood_cpus().is_empty(),
+        };
+        return off(taken, None);
     }
     if topology.online.len() <= TINY {
         return off(Cause::TooSmall, None);

@@ -114,8 +114,12 @@ pub enum Cause {
     RpsFiltered,
     #[error("there is no rps_cpus")]
     NoRpsCpus,
-    #[error("every core{} already has a queue{}", if *.limited { " that may take IRQs" } else { "" }, if *.rdma { " or an RDMA IRQ" } else { "" })]
-    EveryCoreTaken { limited: bool, rdma: bool },
+    #[error("every core{} already has a queue{}{}", if *.limited { " that may take IRQs" } else { "" }, if *.rdma { " or an RDMA IRQ" } else { "" }, if *.others { " or an IRQ that is not planned" } else { "" })]
+    EveryCoreTaken {
+        limited: bool,
+        rdma: bool,
+        others: bool,
+    },
     #[error("the machine is too small to gain from it")]
     TooSmall,
     #[error("the device is an SR-IOV virtual function")]

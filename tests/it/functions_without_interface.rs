@@ -56,6 +56,8 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let notes: Vec<_> = all.notes.iter().map(ToString::to_string).collect();
     let expected = "not planned: 0000:82:00.0 (driver efa, no interface here)";
     assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    // Nobody moves them: the core that they would get is idle.
+    assert_eq!(all.network_cpus.to_string(), "0");
     let plan = tree.plan(&["0000:82:00.0"]);
     let efa = of(&plan, "0000:82:00.0");
     assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
