@@ -86,7 +86,7 @@ static REGEXES: LazyLock<Vec<(Regex, AddressKind, bool)>> = LazyLock::new(|| {
     PATTERNS.into_iter().filter_map(regex).collect()
 });
 
-/// What replaces each identity: the same everywhere, so that a handler still has the name of its interface. Hex digits
+/// The replacement of each identity, equal everywhere, so that a handler still has the name of its interface. Hex digits
 /// in lower case, replaced by as many.
 #[derive(Default)]
 pub struct StandIns(BTreeMap<String, String>);

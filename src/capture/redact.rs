@@ -74,7 +74,7 @@ pub fn redact(
     machine: &Machine,
     names: bool,
 ) -> Result<(Tree, Vec<String>)> {
-    let names = Names::collect(tree, root, machine, names)?;
+    let names = NamesToReplace::collect(tree, root, machine, names)?;
     let mut changes = Vec::new();
     if names.cgroups.iter().any(|(name, other)| name != other) {
         let last = names.cgroups.len();
@@ -196,7 +196,7 @@ fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
 
 /// The names that a site gives, and what replaces them: the same everywhere, in the same order, so that the capture of
 /// a capture is the same.
-struct Names {
+struct NamesToReplace {
     /// Empty if the names stay.
     interfaces: BTreeMap<String, String>,
     /// The host's name, and its part before the domain.
@@ -205,7 +205,7 @@ struct Names {
     cgroups: BTreeMap<String, String>,
 }
 
-impl Names {
+impl NamesToReplace {
     fn collect(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();

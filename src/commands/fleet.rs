@@ -54,7 +54,7 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
 }
 
 thread_local! {
-    /// What this thread reads.
+    /// The input that this thread reads, for the message of a panic.
     static SOURCE: RefCell<String> = RefCell::new("the files".to_owned());
 }
 

@@ -146,7 +146,7 @@ fn of_machine(this: &HostSummary, ordinary: &HostSummary, found: &mut Vec<Deviat
     }
 }
 
-type Key = fn(&ShapeInterface) -> (&str, &str);
+type GroupKey = fn(&ShapeInterface) -> (&str, &str);
 
 /// Pairs interfaces by name, else by slot, else by hardware.
 fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &mut Vec<Deviation>) {
@@ -160,7 +160,7 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
     let mut left: Vec<_> = this.iter().collect();
     let mut missing: Vec<_> = ordinary.iter().collect();
     let mut pairs = Vec::new();
-    let keys: [Key; 3] = [
+    let keys: [GroupKey; 3] = [
         |interface| (&interface.name, ""),
         |interface| (&interface.device, ""),
         |interface| {

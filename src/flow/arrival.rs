@@ -111,7 +111,8 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
 
 #[derive(Debug, Clone, Default)]
 pub struct Through<'a> {
-    /// Those with a device: one, the ports of a bond, or those that a selector matches.
+    /// The interfaces with a device on which the flow may arrive: one, the ports of a bond, or all that a selector
+    /// matches.
     pub ports: Vec<&'a Interface>,
     pub bonded: bool,
     /// An interface on the way that wraps packets in others.

@@ -26,8 +26,8 @@ pub(crate) fn access(kind: SettingKind) -> &'static dyn Access {
         SettingKind::Vector => &affinity::Affinity,
         SettingKind::Rss => &rss::Table,
         SettingKind::NapiThread => &threads::Thread,
-        SettingKind::Rps => &steering::Rps,
-        SettingKind::Xps => &steering::Xps,
+        SettingKind::Rps => &steering::RpsFile,
+        SettingKind::Xps => &steering::XpsFile,
         SettingKind::Ntuple => &ntuple::Ntuple,
         SettingKind::RpsFlow | SettingKind::XpsRxqs | SettingKind::Sysctl => &File,
     }

@@ -8,9 +8,9 @@ use crate::read::topology::rps_filter;
 use crate::report::outcome::Outcome::{Refused, Vanished};
 use crate::root::Root;
 
-pub(super) struct Rps;
+pub(super) struct RpsFile;
 
-impl Access for Rps {
+impl Access for RpsFile {
     fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
         (answer.errno == EINVAL).then_some((
             Refused,
@@ -23,9 +23,9 @@ impl Access for Rps {
     }
 }
 
-pub(super) struct Xps;
+pub(super) struct XpsFile;
 
-impl Access for Xps {
+impl Access for XpsFile {
     fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
         (answer.errno == ENOENT && answer.root.exists(answer.path)).then_some((
             Vanished,

@@ -172,7 +172,7 @@ impl Search<'_> {
         (!cpus.is_empty()).then_some(cpus)
     }
 
-    /// Those near the device, usable or not; empty if its node is unknown.
+    /// CPUs near the device, usable or not; empty if its node is unknown.
     fn local_cpus(&self) -> CpuSet {
         let home = (self.topology).home(&self.interface.device, &self.topology.online);
         match home.source {

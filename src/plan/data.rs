@@ -108,7 +108,7 @@ pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
         .collect()
 }
 
-/// What apply does about irqbalance.
+/// The planned handling of a running irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalancePlan {
     pub pid: i32,
@@ -438,7 +438,7 @@ impl PlannedInterface {
         self.unused_node.or(self.node)
     }
 
-    /// Those of its node, or of several nodes by `local_cpulist`; `None` if unknown.
+    /// Online CPUs of the interface's node, or of its `local_cpulist`; `None` if neither is known.
     pub(crate) fn local_cpus(&self, machine: &Machine) -> Option<CpuSet> {
         let topology = &machine.topology;
         let listed = || {

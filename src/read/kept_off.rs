@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     Ok(online.filter(|kept| !kept.cpus.is_empty()).collect())
 }
 
-/// By source.
+/// The CPUs of other lists, each with the file or option that has them.
 fn others(root: &Root) -> Vec<(String, CpuSet)> {
     let mut found = Vec::new();
     let line = read_best_effort(root, COMMAND_LINE).unwrap_or_default();

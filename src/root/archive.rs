@@ -120,7 +120,7 @@ impl Tree {
             .map_err(invalid)
     }
 
-    /// The same tree gives the same bytes.
+    /// Packs the tree; equal trees give equal bytes.
     pub fn pack(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(
             GzBuilder::new()

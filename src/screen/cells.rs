@@ -1,4 +1,4 @@
-//! What a screen can show, and the cells of its lines.
+//! Width and colour of an output, and the cells of its lines.
 
 #[derive(Clone, Copy)]
 pub struct Screen {

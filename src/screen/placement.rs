@@ -65,7 +65,7 @@ struct Item<'a> {
     core: Option<&'a CpuSet>,
     idle: bool,
     why: &'a Why,
-    /// What told the queue, and the state in which the CPU was chosen.
+    /// For `--explain`: what told the queue, and the load of core and L3 domain when the CPU was chosen.
     more: String,
 }
 
