@@ -102,6 +102,21 @@ fn every_command_has_examples_that_parse() {
     }
 }
 
+/// Also those that `-h` leaves out.
+#[test]
+fn each_option_of_a_manual_page_has_a_text() {
+    for command in ["plan", "apply", "watch", "draw"] {
+        let page = nicpin(&["man", command]).stdout;
+        let lines: Vec<&str> = page.lines().collect();
+        let bare: Vec<_> = lines
+            .windows(2)
+            .filter(|pair| pair[0].starts_with(r"\fB\-") && pair[1].starts_with('.'))
+            .collect();
+        assert!(page.contains(r"\-\-siblings"), "{page}");
+        assert!(bare.is_empty(), "{command}: {bare:?}");
+    }
+}
+
 #[test]
 fn help_fits_100_columns() {
     for command in commands() {
