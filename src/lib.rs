@@ -41,6 +41,8 @@
 #[doc(hidden)]
 pub mod apply;
 #[doc(hidden)]
+pub mod check;
+#[doc(hidden)]
 pub mod cpuset;
 #[doc(hidden)]
 pub mod drivers;
@@ -60,7 +62,8 @@ pub mod report;
 #[doc(hidden)]
 pub mod root;
 
-pub use apply::{ApplyError, Options, Proof, apply, check, confirm, end_trial, restore};
+pub use apply::{ApplyError, Options, Proof, apply, confirm, end_trial, restore};
+pub use check::check;
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{

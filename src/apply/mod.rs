@@ -3,7 +3,6 @@
 
 mod bind;
 mod channels;
-mod check;
 mod error;
 pub mod irqbalance;
 mod lock;
@@ -18,12 +17,13 @@ mod undo;
 mod write;
 
 pub use bind::bind;
-pub use check::{check, differences, unknown};
 pub use error::ApplyError;
 pub use lock::{Lock, TrialGuard, stop, stop_reason};
 pub use proof::Proof;
 pub use record::Record;
+pub(crate) use record::{Irq, LastSet};
 pub use session::{Options, apply, apply_when_safe};
+pub(crate) use settings::of_plan;
 pub use settings::planned_settings;
 pub use state::{STATE_DIR, StateFile};
 pub use trial::Trial;

@@ -196,7 +196,7 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: apply::unknown(root, &done.machine, &done.plan, &Differences::default()),
+        unknown: nicpin::check::unknown(root, &done.machine, &done.plan, &Differences::default()),
         strict: args.strict,
         left: done.trial.filter(|_| !is_idle).map(left),
         watched,

@@ -12,7 +12,6 @@ use crate::commands::output;
 use crate::screen::monitoring::{self, last_success};
 use crate::screen::{self, Given};
 use crate::start::seconds_since_1970;
-use nicpin::apply;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
 use nicpin::report::run::Watcher;
@@ -114,7 +113,7 @@ fn plugin(cli: &General, args: &CheckArgs, checked: Result<Check>) -> Exit {
 fn check_machine(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
     let root = Root::open(&cli.root)?;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
-    let check = apply::check(&root, &machine, &plan);
+    let check = nicpin::check(&root, &machine, &plan);
     Ok((check, watcher, given))
 }
 

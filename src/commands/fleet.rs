@@ -17,7 +17,6 @@ use crate::fleet::documents::Input::{Document, Failed, Machine, Text};
 use crate::fleet::inputs::inputs;
 use crate::fleet::{FleetTally, Host, ReadHost};
 use crate::screen;
-use nicpin::apply;
 use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
@@ -165,7 +164,7 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
         &TargetArgs::default(),
         ReadOptions::default(),
     )?;
-    Ok(Host::from_check(&apply::check(&root, &machine, &plan))?)
+    Ok(Host::from_check(&nicpin::check(&root, &machine, &plan))?)
 }
 
 fn stem(path: &Path) -> String {

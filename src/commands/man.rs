@@ -42,6 +42,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
     });
     let pages = pages(command)?;
     if let Some(directory) = &args.into {
+        output::make_directory(directory)?;
         for page in &pages {
             let directory = directory.join(format!("man{}", page.section));
             output::make_directory(&directory)?;

@@ -11,7 +11,8 @@ use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen;
 use crate::screen::status::StatusDetail::{Interfaces, Summary, Vectors};
-use nicpin::apply::{self, Record, differences, irqbalance};
+use nicpin::apply::{Record, irqbalance};
+use nicpin::check::{differences, unknown};
 use nicpin::machine::sample::CounterSelection;
 use nicpin::machine::wording::selector;
 use nicpin::plan::Note;
@@ -72,7 +73,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
     let found = differences(&root, &machine, &plan);
-    let unknown = apply::unknown(&root, &machine, &plan, &found);
+    let unknown = unknown(&root, &machine, &plan, &found);
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;

@@ -50,7 +50,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
         let root = Root::open(&cli.root)?;
         let (machine, plan) =
             read_and_plan(Purpose::Look, cli, &root, &target, ReadOptions::default())?;
-        let check = apply::check(&root, &machine, &plan);
+        let check = nicpin::check(&root, &machine, &plan);
         RunReport::observed(&check)
     } else {
         match apply_run(cli, &target, &run.leave) {

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room and those that it may use: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 19] = [
+const ROOMS: [(&str, &[&str]); 20] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("drivers", &["cpuset", "machine"]),
@@ -35,6 +35,12 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "cpuset", "machine", "drivers", "policy", "plan", "report", "root", "read", "kinds",
         ],
     ),
+    (
+        "check",
+        &[
+            "cpuset", "machine", "plan", "report", "root", "read", "apply",
+        ],
+    ),
     ("screen", &["lib", "fleet"]),
     ("capture", &["lib"]),
     ("fleet", &["lib"]),
@@ -51,9 +57,9 @@ const ROOMS: [(&str, &[&str]); 19] = [
 ];
 
 /// The rooms of the library, which `lib` stands for.
-const LIBRARY: [&str; 11] = [
+const LIBRARY: [&str; 12] = [
     "cpuset", "machine", "drivers", "policy", "plan", "flow", "report", "root", "read", "kinds",
-    "apply",
+    "apply", "check",
 ];
 
 /// The rooms that touch no file, clock or environment, and what they may not use for that.

@@ -115,7 +115,7 @@ fn all_pages_at_once_are_the_same_pages() {
     assert_eq!(run.code, 1);
     assert!(
         run.stderr
-            .contains("/no/such/directory/man8: no such file or directory (ENOENT)"),
+            .contains("/no/such/directory: no such file or directory (ENOENT)"),
         "{}",
         run.stderr
     );

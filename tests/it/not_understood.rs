@@ -14,7 +14,6 @@ use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin};
 use crate::support::temporary;
 use crate::support::tree::{copy_tree, read, settle, unpack};
-use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Interface, Machine, Role, Selection};
 use nicpin::plan::Plan;
@@ -39,7 +38,7 @@ impl Said {
         let machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::default()).unwrap();
         let selection = Selection::new(&machine, &[], false).unwrap();
         let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
-        let check = apply::check(&root, &machine, &plan);
+        let check = nicpin::check(&root, &machine, &plan);
         Self {
             machine,
             plan,

@@ -181,7 +181,7 @@ proptest! {
         prop_assert_eq!(plan_with(&host, &[("only-gain", "true")], &[]).writes, []);
         let empty = temporary();
         let root = nicpin::root::Root::open(empty.path()).unwrap();
-        let check = nicpin::apply::check(&root, &host, &plan(&host));
+        let check = nicpin::check(&root, &host, &plan(&host));
         prop_assert_eq!(check.verdict, CheckState::Same, "{:?}", check.interfaces);
     }
 
@@ -359,7 +359,7 @@ proptest! {
         let planned = plan(&permuted);
         let empty = temporary();
         let root = nicpin::root::Root::open(empty.path()).unwrap();
-        let check = nicpin::apply::check(&root, &permuted, &planned);
+        let check = nicpin::check(&root, &permuted, &planned);
         // Where the node is unknown, a sender's queue may complete on another node than before.
         let measures: Vec<_> = check.interfaces.iter().flat_map(|one| &one.changes).map(|one| one.measure).collect();
         prop_assume!(!measures.contains(&Measure::FarSenders));

@@ -91,7 +91,7 @@ fn status(host: &Machine, delta: Option<&Delta>) -> Status {
     let plan = plan(host);
     // Nothing has been applied: there is no record.
     let empty = temporary();
-    let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
+    let found = nicpin::check::differences(&Root::open(empty.path()).unwrap(), host, &plan);
     Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
 }
 
@@ -394,7 +394,7 @@ fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
     let again = on_purpose(&host);
     let empty = temporary();
     let root = Root::open(empty.path()).unwrap();
-    let check = nicpin::apply::check(&root, &host, &again);
+    let check = nicpin::check(&root, &host, &again);
     assert!(!check.state.unwrap().is_alarming(), "{:?}", check.state);
     assert_eq!(check.interfaces[0].local, Some(0));
     assert_eq!(status(&host, None).state, Some(InterfaceState::Remote));

@@ -591,7 +591,7 @@ fn no_cpu_gets_more_irqs_than_it_has_vectors() {
     assert_eq!(full.score.on_isolated, left);
     let empty = crate::support::temporary();
     let root = nicpin::root::Root::open(empty.path()).unwrap();
-    let named = nicpin::apply::check(&root, &host, &full).left_alone;
+    let named = nicpin::check(&root, &host, &full).left_alone;
     assert!(!named.is_empty());
     assert!(
         named

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::apply::record::{Irq, LastSet, Record};
-use crate::apply::settings;
+use crate::apply::{Irq, LastSet, Record, of_plan};
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::setting::{Place, means_same};
 use crate::machine::wording::cpu_list;
@@ -86,10 +85,10 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     if plan.writes.is_empty() {
         return found;
     }
-    // Without a readable record the same settings differ; the reasons are unknown, and `apply::unknown` says why.
+    // Without a readable record the same settings differ; the reasons are unknown, and [`unknown`] says why.
     let (record, is_read) =
         Record::load(root).map_or((Record::default(), false), |record| (record, true));
-    let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
+    let settings = of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
     let by_place: BTreeMap<Place<'_>, Setting<'_>> = settings
         .map(|setting| (setting.place(), setting))
         .inserted();
