@@ -243,8 +243,7 @@ pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
         }
         let name = format!("--{}", arg.get_long().unwrap_or_default());
         if matches!(arg.get_action(), ArgAction::SetTrue) {
-            let words = name.clone();
-            given.options.push(GivenOption { name, words });
+            given.options.push(GivenOption::switch(&name));
             continue;
         }
         for value in matches.get_raw(id).into_iter().flatten() {

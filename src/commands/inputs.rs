@@ -278,8 +278,7 @@ pub fn read_and_compare(
         .iter()
         .any(|interface| !interface.exclusive.is_empty());
     if leaves_out && compared.policy.0 != target.policy.0 {
-        let [name, words] = ["--avoid-exclusive"; 2].map(str::to_owned);
-        given.options.push(GivenOption { name, words });
+        given.options.push(GivenOption::switch("--avoid-exclusive"));
     }
     Ok((machine, plan, watcher, given))
 }

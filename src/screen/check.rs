@@ -92,9 +92,9 @@ fn verdict(check: &Check, given: &Given) -> String {
     // IRQs that cannot be moved would be reported again.
     let is_whole = check.unmovable.is_empty() || !given.has("--strict");
     let fixing = if is_whole {
-        given.clone()
+        given
     } else {
-        given.without("--strict")
+        &given.without("--strict")
     };
     let (differs, apply) = (check.differ(), unbroken(&fixing.apply()));
     let settings = count(differs, "setting");

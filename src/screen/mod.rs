@@ -10,6 +10,7 @@ pub mod check;
 mod details;
 pub mod fleet;
 pub mod flow;
+mod given;
 pub mod measure;
 pub mod monitoring;
 pub mod nodes;
@@ -22,11 +23,12 @@ pub mod status;
 pub mod watcher;
 mod writer;
 
+pub use given::{Given, GivenOption};
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::hash::Hash;
-use std::iter::once;
 use std::time::{Duration, UNIX_EPOCH};
 
 use itertools::Itertools as _;
@@ -153,51 +155,6 @@ pub(crate) fn differ(many: usize) -> &'static str {
 
 pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> String {
     texts.iter().filter(|text| !text.is_empty()).join(between)
-}
-
-/// The options and selectors of the command line that decide on the plan, as words of a shell.
-#[derive(Clone, Default)]
-pub struct Given {
-    pub options: Vec<GivenOption>,
-    pub selectors: String,
-}
-
-/// An option, such as `--scope`, and its words: `--scope 0-3`.
-#[derive(Clone)]
-pub struct GivenOption {
-    pub name: String,
-    pub words: String,
-}
-
-impl Given {
-    pub fn apply(&self) -> String {
-        self.whole("nicpin apply")
-    }
-
-    pub fn whole(&self, command: &str) -> String {
-        self.added_to(command) + &self.selectors
-    }
-
-    /// Leaves out options that the command has already.
-    pub fn added_to(&self, command: &str) -> String {
-        let others = self
-            .options
-            .iter()
-            .filter(|option| !command.split(' ').contains(&*option.name));
-        once(command)
-            .chain(others.map(|option| &*option.words))
-            .join(" ")
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.options.iter().any(|option| option.name == name)
-    }
-
-    pub fn without(&self, name: &str) -> Self {
-        let mut given = self.clone();
-        given.options.retain(|option| option.name != name);
-        given
-    }
 }
 
 /// A command that is broken only if it is longer than a line, so that it can be copied.

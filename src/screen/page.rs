@@ -65,19 +65,26 @@ impl Page {
     }
 
     /// Adds nothing without rows. Without an indent, an empty line comes first.
-    pub fn columns<const N: usize, C: Into<Cell>>(
+    pub fn columns<'h>(
         &mut self,
         indent: usize,
         right: Range<usize>,
-        heads: [&str; N],
-        rows: impl IntoIterator<Item = [C; N]>,
+        heads: impl IntoIterator<Item = &'h str>,
+        rows: impl IntoIterator<Item: IntoIterator<Item: Into<Cell>>>,
     ) {
-        let mut rows = rows.into_iter().map(|row| row.map(Into::into)).peekable();
+        let mut rows = rows
+            .into_iter()
+            .map(|row| row.into_iter().map(Into::into).collect_vec())
+            .peekable();
         if rows.peek().is_some() {
             if indent == 0 {
                 self.line("");
             }
-            self.table(indent, right, once(heads.map(Cell::from)).chain(rows));
+            self.table(
+                indent,
+                right,
+                once(heads.into_iter().map(Cell::from).collect_vec()).chain(rows),
+            );
         }
     }
 

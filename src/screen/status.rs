@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use itertools::Itertools as _;
+use itertools::{Itertools as _, chain};
 
 use crate::screen::details::interface;
 use crate::screen::page::{Cell, Page};
@@ -164,58 +164,51 @@ fn verdict(status: &Status, apply: &str) -> String {
 }
 
 fn table(page: &mut Page, status: &Status, most: usize) {
-    let is_shared = status.shared_max_per_core().is_some();
-    let heads = [
-        "INTERFACE",
-        "LINK",
-        "NODE",
-        "QUEUES",
-        "LOCAL",
-        "MAX/CORE",
-        "IRQ/S",
-        "STATE",
-    ];
+    // A figure that all interfaces share is below the table.
+    let has_most = status.shared_max_per_core().is_none();
+    let heads = chain!(
+        ["INTERFACE", "LINK", "NODE", "QUEUES", "LOCAL"],
+        has_most.then_some("MAX/CORE"),
+        ["IRQ/S", "STATE"],
+    );
     let rows = status.interfaces.iter().take(most).map(|interface| {
         let speed = interface.speed_mbps.filter(|_| interface.link == "up");
-        let (now, planned) = (interface.max_per_core, interface.max_per_core_planned);
-        let planned = Some(planned).filter(|planned| *planned != now);
-        // The queues are on some core, even if it is unknown which.
-        let now = text_or(
-            Some(now).filter(|now| *now > 0 || interface.queues == 0),
-            "?",
-        );
-        let mut cells = [
-            interface.name.clone(),
-            text_or(speed.map(short_speed), &interface.link),
-            text_or(interface.node, "?"),
-            format!(
-                "{}{}",
-                interface.queues,
-                with_prefix("/", interface.max_queues)
-            ),
-            text_or(
-                interface
-                    .local_percent()
-                    .map(|share| format!("{:.0}%", share.floor())),
+        let per_core = || {
+            let (now, planned) = (interface.max_per_core, interface.max_per_core_planned);
+            let planned = Some(planned).filter(|planned| *planned != now);
+            // The queues are on some core, even if it is unknown which.
+            let now = text_or(
+                Some(now).filter(|now| *now > 0 || interface.queues == 0),
                 "?",
-            ),
-            format!("{now}{}", with_prefix(" -> ", planned)),
-            text_or(interface.per_second.map(rate), "-"),
-            join_nonempty(": ", [interface.state.name(), &why(interface, false)]),
-        ]
-        .map(Cell::from);
-        cells[7].tone = tone(interface.state);
-        cells
+            );
+            format!("{now}{}", with_prefix(" -> ", planned))
+        };
+        let words = [interface.state.name(), &why(interface, false)];
+        let mut state = Cell::from(join_nonempty(": ", words));
+        state.tone = tone(interface.state);
+        let cells = chain!(
+            [
+                interface.name.clone(),
+                text_or(speed.map(short_speed), &interface.link),
+                text_or(interface.node, "?"),
+                format!(
+                    "{}{}",
+                    interface.queues,
+                    with_prefix("/", interface.max_queues)
+                ),
+                text_or(
+                    interface
+                        .local_percent()
+                        .map(|share| format!("{:.0}%", share.floor())),
+                    "?",
+                ),
+            ],
+            has_most.then(per_core),
+            [text_or(interface.per_second.map(rate), "-")],
+        );
+        cells.map(Cell::from).chain([state])
     });
-    let rows = once(heads.map(Cell::from)).chain(rows).map(|cells| {
-        let columns = cells.into_iter().zip(heads);
-        // A figure that all interfaces share is below the table.
-        columns.filter_map(|(cell, head)| (!is_shared || head != "MAX/CORE").then_some(cell))
-    });
-    if !status.interfaces.is_empty() {
-        page.line("");
-        page.table(0, 4..if is_shared { 6 } else { 7 }, rows);
-    }
+    page.columns(0, 4..if has_most { 7 } else { 6 }, heads, rows);
     more_rows(page, status.interfaces.iter(), most);
 }
 

@@ -21,17 +21,13 @@ fn a_device_without_an_interface_names_its_driver() {
         .chain(&[("0000:01:00.0", "nvme", "0x010802")])
     {
         let device = format!("sys/devices/pci0000:3a/{address}");
-        tree.put(&format!("{device}/class"), class);
+        tree.list_function("pci0000:3a", address, class);
         if !driver.is_empty() {
             tree.link(
                 &format!("{device}/driver"),
                 &format!("../../../bus/pci/drivers/{driver}"),
             );
         }
-        tree.link(
-            &format!("sys/bus/pci/devices/{address}"),
-            &format!("../../../devices/pci0000:3a/{address}"),
-        );
     }
     let selectors = ["0000:3b:00.0", "3b:00.1", "3b:00.2", "01:00.0"];
     let said = selectors.map(|address| tree.refuses(&format!("pci:{address}")));
@@ -45,12 +41,7 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let mut function = card("efa", Port::new("eth0", 0, 0, 0), 30, &names);
     function.ports.clear();
     let tree = Copy::build(&two_nodes([function]));
-    let device = "devices/pci0000:00/0000:00:02.0/0000:82:00.0";
-    tree.put(&format!("sys/{device}/class"), "0x020000");
-    tree.link(
-        "sys/bus/pci/devices/0000:82:00.0",
-        &format!("../../../{device}"),
-    );
+    tree.list_function("pci0000:00/0000:00:02.0", "0000:82:00.0", "0x020000");
     tree.make_dir("sys/class/net");
     let all = tree.plan(&[]);
     let notes: Vec<_> = all.notes.iter().map(ToString::to_string).collect();
@@ -76,11 +67,7 @@ fn a_function_whose_interface_is_not_planned_is_in_no_other_namespace() {
     )]));
     let device = "sys/devices/pci0000:00/0000:05:00.0";
     tree.add(device, "pci", "acme_can", "can0", 1);
-    tree.put(&format!("{device}/class"), "0x028000");
-    tree.link(
-        "sys/bus/pci/devices/0000:05:00.0",
-        "../../../devices/pci0000:00/0000:05:00.0",
-    );
+    tree.list_function("pci0000:00", "0000:05:00.0", "0x028000");
     let count = || tree.plan(&[]).interfaces.len();
     tree.put(&format!("{device}/net/can0/type"), "280");
     assert_eq!(count(), 1);

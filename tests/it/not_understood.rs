@@ -319,12 +319,10 @@ fn cores_that_serve_a_card_are_not_idle() {
     assert_eq!(idle(&tree), "0,3-7");
     // A program's.
     let device = "devices/pci0000:00/0000:00:03.0/0000:90:00.0";
-    tree.put(&format!("sys/{device}/class"), "0x020000");
+    tree.list_function("pci0000:00/0000:00:03.0", "0000:90:00.0", "0x020000");
     tree.put(&format!("sys/{device}/msi_irqs/50"), "msix");
     let driver = format!("sys/{device}/driver");
     tree.link(&driver, "../../../../bus/pci/drivers/vfio-pci");
-    let entry = "sys/bus/pci/devices/0000:90:00.0";
-    tree.link(entry, &format!("../../../{device}"));
     tree.interrupts(50, "PCI-MSI 0-edge", &["vfio-msix[0](0000:90:00.0)"]);
     on(50, 4);
     assert_eq!(idle(&tree), "0,3,5-7");

@@ -209,16 +209,8 @@ fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
     assert_eq!(planned(of(&plan, "eth1")), ["4", "5"]);
     // The other card's interface is in another network namespace: its function is no second one of eth0.
     let tree = Copy::build(&two_nodes([first, elsewhere]));
-    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
+    tree.list_function("pci0000:c0/0000:c0:02.0", "0000:c1:00.0", "0x020000");
     assert_eq!(tree.plan(&[]).interfaces.len(), 2);
-}
-
-/// Lists a function without an interface on its bus, as a network card.
-fn list_function(tree: &Copy, bridge: &str, address: &str) {
-    let device = format!("devices/{bridge}/{address}");
-    tree.put(&format!("sys/{device}/class"), "0x020000");
-    let link = format!("sys/bus/pci/devices/{address}");
-    tree.link(&link, &format!("../../../{device}"));
 }
 
 /// The two functions of eth0, one on each node. The second has no interface of its own.
@@ -267,7 +259,7 @@ fn a_second_function_belongs_to_the_interface_of_its_driver() {
     let port = Port::new("eno1", 1000, 1, 1).netlink(&[("rx", 0, 41), ("tx", 0, 41)]);
     let reporter = reporter.vectors(50, names, &cpus("0-7"), &[0]).port(port);
     let tree = Copy::build(&two_nodes([reporter, first, second]));
-    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
+    tree.list_function("pci0000:c0/0000:c0:02.0", "0000:c1:00.0", "0x020000");
     let host = tree.host();
     let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
     let of_two = [
@@ -289,7 +281,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
     // Nor has the second function an interface in another network namespace.
-    list_function(&tree, "pci0000:c0/0000:c0:02.0", "0000:c1:00.0");
+    tree.list_function("pci0000:c0/0000:c0:02.0", "0000:c1:00.0", "0x020000");
     let host = tree.host();
     assert_eq!(
         (host.interfaces.len(), &host.others.cards[..]),

@@ -324,6 +324,14 @@ impl Copy {
         self.put("proc/interrupts", &text);
     }
 
+    /// Lists a PCI function on its bus, with its class (`0x02` begins those of network cards).
+    pub fn list_function(&self, bridge: &str, address: &str, class: &str) {
+        let device = format!("devices/{bridge}/{address}");
+        self.put(&format!("sys/{device}/class"), class);
+        let link = format!("sys/bus/pci/devices/{address}");
+        self.link(&link, &format!("../../../{device}"));
+    }
+
     /// Adds an interface without a device.
     pub fn add_virtual(&self, name: &str, files: &[(&str, &str)]) {
         let path = format!("sys/devices/virtual/net/{name}");
