@@ -15,13 +15,14 @@ use crate::report::difference::Reason::{
     QueueCountChanged, Unknown,
 };
 use crate::report::difference::{Difference, Differences, Fallback, NoteAbout, Reason};
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 /// Compares the machine with the plan; writes nothing. An interface that was selected by name and cannot be planned is
 /// unknown.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
-    let found = differences(root, machine, plan);
-    let unknown = unknown(root, machine, plan, &found);
+    let record = Record::load(root);
+    let found = differences(root, machine, plan, &record);
+    let unknown = unknown(machine, plan, &found, &record);
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
     check.is_capture = root.is_capture();
@@ -42,7 +43,13 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
     check
 }
 
-pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences) -> Vec<NoteAbout> {
+/// `record`: of the last apply, or why it cannot be read.
+pub fn unknown(
+    machine: &Machine,
+    plan: &Plan,
+    found: &Differences,
+    record: &Result<Record, FileError>,
+) -> Vec<NoteAbout> {
     let mut unknown = NoteAbout::unknown(plan);
     let mut without = NoteAbout::of(plan, |interface, note| {
         !plan.explicit && interface.link == "up" && matches!(note, Note::NoVectors { .. })
@@ -53,7 +60,7 @@ pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences)
         .filter(|difference| difference.reason == Unknown)
         .map(|difference| &*difference.write.interface)
         .collect();
-    match Record::load(root) {
+    match record {
         // Interfaces that are up without vectors, although an earlier apply recorded some.
         Ok(record) => {
             without.retain(|note| {
@@ -80,14 +87,19 @@ pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, found: &Differences)
     unknown
 }
 
-pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
+pub fn differences(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+    record: &Result<Record, FileError>,
+) -> Differences {
     let mut found = Differences::default();
     if plan.writes.is_empty() {
         return found;
     }
     // Without a readable record the same settings differ; the reasons are unknown, and [`unknown`] says why.
-    let (record, is_read) =
-        Record::load(root).map_or((Record::default(), false), |record| (record, true));
+    let unread = Record::default();
+    let (record, is_read) = (record.as_ref()).map_or((&unread, false), |record| (record, true));
     let settings = of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
     let by_place: BTreeMap<Place<'_>, Setting<'_>> = settings
         .map(|setting| (setting.place(), setting))
@@ -121,7 +133,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
                 .then(|| "together with the interface's vectors".to_owned()),
         };
         let (reason, detail) = if is_read {
-            reason(&record, machine, write, set, recreated)
+            reason(record, machine, write, set, recreated)
         } else {
             (Unknown, None)
         };

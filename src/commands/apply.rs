@@ -22,7 +22,7 @@ use crate::screen;
 use crate::screen::plan::PlanDetail;
 use crate::start;
 use crate::watch::state;
-use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
+use nicpin::apply::{self, ApplyError, Options, Proof, Record, apply_when_safe, irqbalance};
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 use nicpin::plan::stored::{self, Change, Fitted};
@@ -196,7 +196,12 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: nicpin::check::unknown(root, &done.machine, &done.plan, &Differences::default()),
+        unknown: nicpin::check::unknown(
+            &done.machine,
+            &done.plan,
+            &Differences::default(),
+            &Record::load(root),
+        ),
         strict: args.strict,
         left: done.trial.filter(|_| !is_idle).map(left),
         watched,

@@ -72,8 +72,9 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .as_ref()
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
-    let found = differences(&root, &machine, &plan);
-    let unknown = unknown(&root, &machine, &plan, &found);
+    let record = Record::load(&root);
+    let found = differences(&root, &machine, &plan, &record);
+    let unknown = unknown(&machine, &plan, &found, &record);
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;

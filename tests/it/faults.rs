@@ -801,7 +801,7 @@ fn vectors_for_which_there_is_no_room() {
             "{full}"
         );
         let (host, plan) = planned(&root).unwrap();
-        let found = nicpin::check::differences(&root, &host, &plan);
+        let found = nicpin::check::differences(&root, &host, &plan, &apply::Record::load(&root));
         let (differs, fallbacks) = (found.differs, found.fallbacks);
         assert_eq!((differs, fallbacks.len()), (vec![], 1), "{full}");
         restored(&machine, &before, full);

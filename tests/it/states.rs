@@ -91,7 +91,12 @@ fn status(host: &Machine, delta: Option<&Delta>) -> Status {
     let plan = plan(host);
     // Nothing has been applied: there is no record.
     let empty = temporary();
-    let found = nicpin::check::differences(&Root::open(empty.path()).unwrap(), host, &plan);
+    let found = nicpin::check::differences(
+        &Root::open(empty.path()).unwrap(),
+        host,
+        &plan,
+        &Ok(nicpin::apply::Record::default()),
+    );
     Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
 }
 
