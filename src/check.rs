@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{Irq, LastSet, Record, of_plan};
 use crate::cpuset::{CpuSet, Inserted as _};
-use crate::machine::setting::{Place, means_same};
+use crate::kinds::Place;
+use crate::kinds::Setting;
+use crate::machine::Machine;
 use crate::machine::wording::cpu_list;
-use crate::machine::{Machine, Setting};
 use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
 use crate::report::check::Check;
@@ -115,7 +116,7 @@ pub fn differences(
     for write in &plan.writes {
         let setting = by_place.get(&write.place());
         let set = setting.and_then(set_last);
-        let same = |text: &str, other: &str| means_same(write.kind, text, other);
+        let same = |text: &str, other: &str| write.kind.same(text, other);
         let fallback = set
             .filter(|set| same(&set.value, &write.value))
             .and_then(|set| set.fallback.as_ref());
@@ -191,7 +192,7 @@ fn reason(
             CpuOffline,
             format!("the last apply set {}", cpu_list(&offline)),
         )
-    } else if means_same(write.kind, held, &write.current) {
+    } else if write.kind.same(held, &write.current) {
         because(PlanChanged, "still as the last apply set".to_owned())
     } else if set.refused.is_some() {
         (KernelRefused, set.refused.clone())

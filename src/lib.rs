@@ -48,7 +48,8 @@ pub mod cpuset;
 pub mod drivers;
 #[doc(hidden)]
 pub mod flow;
-mod kinds;
+#[doc(hidden)]
+pub mod kinds;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
@@ -65,11 +66,11 @@ pub mod root;
 pub use apply::{ApplyError, Options, Proof, apply, confirm, end_trial, restore};
 pub use check::check;
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
+pub use kinds::{PortId, SettingId, SettingName};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{
     Arguments, Irqbalance, Neighbour, NeighbourKind, OtherTool, Rdma, UnusedFunction, Virtual,
 };
-pub use machine::setting::{PortId, SettingId, SettingName};
 pub use machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, PcieLink, Polling,
     Role, RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt,

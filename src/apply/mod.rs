@@ -1,6 +1,7 @@
 //! Writes a plan: under a lock, after the original settings are recorded, one file after the other, each read back.
 //! Makes no decision that the plan does not show.
 
+mod access;
 mod bind;
 mod channels;
 mod error;

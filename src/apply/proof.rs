@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::Counts;
+use crate::machine::files::affinity_file;
 use crate::machine::sample::growth;
-use crate::machine::setting::affinity_file;
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
 use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};

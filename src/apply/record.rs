@@ -11,8 +11,9 @@ use crate::apply::settings::{self, Texts};
 use crate::apply::state::StateFile;
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
-use crate::machine::setting::{Place, PortId, SettingId, SettingName};
-use crate::machine::{Channels, Interface, Machine, Program, Rss, Setting, SettingKind, Vector};
+use crate::kinds::{Place, PortId, SettingId, SettingName};
+use crate::kinds::{Setting, SettingKind};
+use crate::machine::{Channels, Interface, Machine, Program, Rss, Vector};
 use crate::plan::Plan;
 use crate::read::handlers::Handlers;
 use crate::report::outcome::{Outcome, WriteResult};
@@ -123,7 +124,7 @@ impl Record {
         let mut shared = self.first_seen_by_others(root, machine, plan);
         for (id, text) in settings::texts(machine, plan) {
             let is_of_any_channels = match id.name {
-                SettingName::Channels => true,
+                SettingName::Of(SettingKind::Channels, _) => true,
                 // A default table is one for whatever channels are restored.
                 SettingName::Of(SettingKind::Rss, _) => {
                     Rss::parse(&text).is_some_and(|table| table.is_default())
@@ -228,7 +229,7 @@ impl Record {
     fn has_first_channels(&self, interface: &Interface) -> bool {
         let first = self
             .first_seen
-            .get(&interface.setting_id(SettingName::Channels));
+            .get(&interface.only_id(SettingKind::Channels));
         first
             .and_then(|text| Channels::parse(text))
             .zip(interface.channels)
@@ -300,7 +301,7 @@ impl Record {
             }
             take_over(&mut self.last_set, &then.last_set, id);
             // Queues come and go with channels.
-            if let (SettingName::Channels, Some(port)) = (&id.name, &id.port) {
+            if let (Some(SettingKind::Channels), Some(port)) = (id.kind(), &id.port) {
                 take_over(&mut self.queues, &then.queues, &port.to_string());
             }
         }

@@ -1,23 +1,24 @@
 //! Restores settings that were read before.
 
 use std::collections::BTreeMap;
-use std::mem::take;
 
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
-use crate::apply::channels::ChangedChannels;
+use crate::apply::channels::{self, change_channels};
 use crate::apply::error::ApplyError;
 use crate::apply::lock::stop_reason;
 use crate::apply::record::{Record, name_ports};
 use crate::apply::settings::Texts;
 use crate::apply::write::{not_performed, write_one};
 use crate::cpuset::Inserted as _;
-use crate::machine::setting::{NET, SettingId, SettingName, Value, means_same, queue_files};
-use crate::machine::{Channels, Machine, SettingKind};
+use crate::kinds::SettingId;
+use crate::kinds::SettingKind;
+use crate::machine::Machine;
+use crate::machine::files::{NET, queue_files};
 use crate::plan::{Cause, Why, Write};
 use crate::read;
-use crate::report::outcome::{ChannelOutcome, WriteResult};
+use crate::report::outcome::WriteResult;
 use crate::report::restored::{Refusals, Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
 
@@ -63,22 +64,30 @@ fn restore_pinned(
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
     let why_stop = || stop_reason().filter(|_| may_stop).map(not_performed);
-    let channels = take(&mut planned.channels)
+    let resets_rss = |interface: &str| {
+        let interface = machine.interface(interface);
+        interface.is_some_and(|interface| texts.contains_key(&interface.only_id(SettingKind::Rss)))
+    };
+    let change = |(_, write): (_, Write)| {
+        change_channels(root, &write, resets_rss(&write.interface), why_stop())
+    };
+    let channels = planned
+        .take_channels()
         .into_iter()
-        .map(|(_, change)| change.perform(root, why_stop()))
+        .map(change)
         .collect_vec();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
+    // Channels that still differ were refused.
+    let refused = planned.take_channels().into_iter().map(|(id, _)| id);
+    planned.outcome.refused_ids.extend(refused);
     let mut outcome = planned.outcome;
     let set = channels
         .iter()
         .filter(|change| change.refused.is_none())
         .count();
     outcome.unchanged = outcome.unchanged.saturating_sub(set);
-    // Settings that still differ were refused.
-    let refused = planned.channels.into_iter().map(|(id, _)| id);
-    outcome.refused_ids.extend(refused);
     for (id, write) in planned.writes {
         let written = match why_stop() {
             Some(why) => WriteResult::not_done(&write, why),
@@ -96,11 +105,11 @@ pub(crate) fn settings_to_restore(
     texts: &Texts,
     why: &Why,
 ) -> Result<ToRestore, ApplyError> {
-    let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
+    let mut planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
     let channels: BTreeMap<_, _> = planned
-        .channels
+        .take_channels()
         .into_iter()
-        .map(|(_, change)| change.outcome)
+        .map(|(_, write)| channels::outcome(&write, None))
         .map(|change| (change.interface, change.wanted))
         .inserted();
     let mut results = planned.outcome.results;
@@ -157,12 +166,12 @@ fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
 
 pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
     let planned = RestorePlan::new(texts, machine, &Why::because(Cause::BeforeTrial));
-    !planned.channels.is_empty() || !planned.writes.is_empty() || !planned.outcome.complete()
+    !planned.writes.is_empty() || !planned.outcome.complete()
 }
 
 #[derive(Debug, Default)]
 struct RestorePlan {
-    channels: Vec<(SettingId, ChangedChannels)>,
+    /// Channels first.
     writes: Vec<(SettingId, Write)>,
     outcome: Restored,
 }
@@ -172,18 +181,18 @@ impl RestorePlan {
         let mut restore = Self::default();
         let (outcome, mut left) = (&mut restore.outcome, texts.clone());
         for setting in machine.settings() {
-            let id = setting.id();
+            let (kind, id) = (setting.kind, setting.id());
             let Some(first) = left.remove(&id) else {
                 continue;
             };
-            let (value, current) = (Value::parse(setting.kind, &first), setting.text());
+            let (value, current) = (kind.parse(&first), setting.text());
             let text = value.and_then(|value| setting.text_of(&value));
-            if (text.as_ref()).is_some_and(|text| means_same(setting.kind, text, &current)) {
+            if (text.as_ref()).is_some_and(|text| kind.same(text, &current)) {
                 outcome.unchanged += 1;
                 continue;
             }
             let write = |value| Write {
-                kind: setting.kind,
+                kind,
                 path: setting.path(),
                 value,
                 current,
@@ -195,54 +204,34 @@ impl RestorePlan {
                 restore.writes.push((id, write(text)));
                 continue;
             }
-            let why = unusable(&id, setting.kind.expected());
-            let refused = WriteResult::not_done(&write(first), why);
-            outcome.results.push(refused);
+            let why = format!(
+                "recorded for {id}, but not {}; correct the record, or set it by hand",
+                kind.form().expected()
+            );
+            match kind {
+                SettingKind::Channels => {
+                    let refused = channels::outcome(&write(first), Some(why));
+                    outcome.channels.push(refused);
+                }
+                _ => outcome
+                    .results
+                    .push(WriteResult::not_done(&write(first), why)),
+            }
             outcome.refused_ids.insert(id);
         }
-        for interface in &machine.interfaces {
-            // The driver may report channels again later.
-            let (id, Some(now)) = (
-                interface.setting_id(SettingName::Channels),
-                interface.channels,
-            ) else {
-                continue;
-            };
-            let Some(text) = left.remove(&id) else {
-                continue;
-            };
-            let change = |wanted, refused| ChannelOutcome {
-                interface: interface.name.clone(),
-                wanted,
-                refused,
-            };
-            let Some(channels) = Channels::parse(&text) else {
-                let why = unusable(&id, "a number of channels");
-                let wanted = text.split_whitespace().join(" ");
-                outcome.channels.push(change(wanted, Some(why)));
-                outcome.refused_ids.insert(id);
-                continue;
-            };
-            let wanted = channels.difference(&now);
-            if wanted.is_empty() {
-                outcome.unchanged += 1;
-                continue;
-            }
-            let change = ChangedChannels {
-                channels,
-                resets_rss: texts.contains_key(
-                    &interface.setting_id(SettingName::Of(SettingKind::Rss, String::new())),
-                ),
-                outcome: change(wanted, None),
-            };
-            restore.channels.push((id, change));
-        }
         restore.writes.sort_by_key(|(_, write)| write.kind);
+        // A driver may report channels again later.
         outcome.absent = left.into_keys().inserted();
         restore
     }
-}
 
-fn unusable(id: &SettingId, expected: &str) -> String {
-    format!("recorded for {id}, but not {expected}; correct the record, or set it by hand")
+    fn take_channels(&mut self) -> Vec<(SettingId, Write)> {
+        let is_channels = |(_, write): &(SettingId, Write)| write.kind == SettingKind::Channels;
+        let many = self
+            .writes
+            .iter()
+            .filter(|write| is_channels(write))
+            .count();
+        self.writes.drain(..many).collect()
+    }
 }

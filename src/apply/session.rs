@@ -12,7 +12,7 @@ use crate::apply::trial::Trial;
 use crate::apply::write::{has_new_managed, merge, write_plan};
 use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
-use crate::machine::setting::{IRQ_FILES, NET, queue_files};
+use crate::machine::files::{IRQ_FILES, NET, queue_files};
 use crate::plan::{Cause, Plan, Why};
 use crate::report::applied::Applied;
 use crate::report::outcome::WriteResult;

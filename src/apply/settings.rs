@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::Inserted as _;
-use crate::machine::setting::{Place, SettingId, SettingName, Value};
-use crate::machine::{Interface, Machine, Setting, SettingKind};
+use crate::kinds::{Place, SettingId, Value};
+use crate::kinds::{Setting, SettingKind};
+use crate::machine::{Interface, Machine};
 use crate::plan::{Plan, PlannedInterface, Write};
 
 pub(crate) type Texts = BTreeMap<SettingId, String>;
 
-/// Current settings of a plan's interfaces; those of flows (RSS, `xps_rxqs`, ntuple filters) if the plan sets them or
+/// Current settings of a plan's interfaces; those of flows (channels, RSS, `xps_rxqs`, ntuple filters)
+/// if the plan sets them or
 /// changes channels: later they could not be told from original ones.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let (written, wanted) = (written_places(plan), wanted(plan));
@@ -25,13 +27,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
             _ => true,
         }
     });
-    let mut texts = by_id(settings);
-    for change in &plan.channels {
-        let interface = machine.interface(&change.interface);
-        let id = interface.map(|interface| interface.setting_id(SettingName::Channels));
-        texts.extend(id.map(|id| (id, change.current.to_text())));
-    }
-    texts
+    by_id(settings)
 }
 
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {

@@ -8,17 +8,17 @@ use std::time::Duration;
 use itertools::Itertools as _;
 use nix::errno::Errno::{self, EACCES, EAGAIN, EBUSY, EINTR, ENOSPC, EPERM, EROFS};
 
+use crate::apply::access::{self, has_write_bits, refusal};
 use crate::apply::lock::stop_reason;
 use crate::cpuset::{CpuSet, MaskFile};
-use crate::kinds::{access, has_write_bits, refusal};
+use crate::kinds::Removed;
+use crate::kinds::SettingKind::{self, Vector};
 use crate::machine::Topology;
-use crate::machine::setting::means_same;
 use crate::machine::wording::cpu_list;
-use crate::plan::SettingKind::{self, Vector};
 use crate::plan::{Plan, Write};
 use crate::read::files::read_effective;
 use crate::read::handlers::Handlers;
-use crate::read::topology::read_online;
+use crate::read::topology::{read_online, rps_filter};
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_of, errno_words};
@@ -172,7 +172,7 @@ impl WriteResult {
         }
         let was = read(root, write)?.trim().to_owned();
         self.was = Some(was.clone());
-        if means_same(write.kind, &was, &write.value) {
+        if write.kind.same(&was, &write.value) {
             return Ok(());
         }
         let error = match write_patiently(root, write, &write.value) {
@@ -192,7 +192,7 @@ impl WriteResult {
             return Err(Unwritten(Refused, none, None));
         };
         for (cpu, domain, mask) in fallbacks {
-            if !means_same(write.kind, &was, &mask) {
+            if !write.kind.same(&was, &mask) {
                 match write_patiently(root, write, &mask) {
                     Ok(()) => self.read_back(root, write, &mask)?,
                     Err(error) if errno_of(&error) == Some(ENOSPC) => continue,
@@ -214,7 +214,7 @@ impl WriteResult {
 
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) -> Result<(), Unwritten> {
         let text = read_patiently(root, write, value)?;
-        if means_same(write.kind, &text, value) {
+        if write.kind.same(&text, value) {
             self.effective = effective_elsewhere(root, write, value)?;
             self.outcome = self.effective.as_ref().map_or(Changed, |_| Pending);
             return Ok(());
@@ -252,7 +252,11 @@ fn has_other_handler(
 
 /// CPUs that the kernel's rules removed, and why; `None` if the file holds something else.
 fn removed_cpus(root: &Root, kind: SettingKind, held: &str, written: &str) -> Option<String> {
-    let filter = access(kind).removed(root)?;
+    let filter = match kind.removed() {
+        Removed::Never => return None,
+        Removed::Offline => CpuSet::new(),
+        Removed::OfflineAndIsolated => rps_filter(root).ok()?,
+    };
     let parse = |text| CpuSet::parse_kernel_mask(text).ok();
     let (held, written) = (parse(held)?, parse(written)?);
     let removed = written.difference(&held);
@@ -270,9 +274,7 @@ fn removed_cpus(root: &Root, kind: SettingKind, held: &str, written: &str) -> Op
 
 fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
     let vanished = "the file no longer exists; fix: run again";
-    access(write.kind)
-        .read(root, write)?
-        .ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
+    access::read(root, write)?.ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
 }
 
 const PAUSES: [Duration; 4] = [
@@ -297,7 +299,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> T, is_final: impl Fn(&T) -> bool) -
 /// (`irq_move_masked_irq`).
 fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
     let is_final = |read: &Result<String, _>| {
-        let differs = |text: &String| !means_same(write.kind, text, value);
+        let differs = |text: &String| !write.kind.same(text, value);
         write.kind != Vector || !read.as_ref().is_ok_and(differs)
     };
     patiently(|| read(root, write), is_final)
@@ -306,7 +308,7 @@ fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unw
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     let is_busy = |error: &io::Error| matches!(errno_of(error), Some(EBUSY | EAGAIN | EINTR));
     patiently(
-        || access(write.kind).set(root, write, value),
+        || access::set(root, write, value),
         |written| !written.as_ref().is_err_and(is_busy),
     )
 }

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 
 use nicpin::apply::Record;
 use nicpin::machine::Machine;
-use nicpin::machine::setting::affinity_file;
+use nicpin::machine::files::affinity_file;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::{ReadOptions, others, topology};
 use nicpin::root::archive::SCHEMA;

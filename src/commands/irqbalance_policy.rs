@@ -8,7 +8,7 @@ use clap::Args;
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, read_policy};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
-use nicpin::machine::setting::NET;
+use nicpin::machine::files::NET;
 use nicpin::read::ReadOptions;
 use nicpin::read::handlers::Handlers;
 use nicpin::read::others::class;

@@ -2,49 +2,92 @@
 
 use nix::errno::Errno::{EACCES, EINVAL, EIO, EPERM};
 
-use super::access::{Access, Answer, Meaning};
+use super::kind::Meaning::{Refused, Unmovable};
+use super::kind::{Access, Answer, Kind, Meaning, Recorded};
+use super::value::{Form, Held};
 use crate::cpuset::CpuSet;
-use crate::plan::Write;
-use crate::read::files::read_affinity;
-use crate::read::topology::read_online;
-use crate::report::outcome::Outcome::{Managed, Refused};
-use crate::root::{FileError, Root};
+use crate::machine::files::affinity_file;
+use crate::machine::wording::count;
+use crate::machine::{Interface, Vector};
 
 pub(super) struct Affinity;
 
-impl Access for Affinity {
-    fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-        Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string()))
+impl Kind for Affinity {
+    fn recorded(&self) -> Recorded {
+        Recorded::Each("vector")
     }
 
-    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+    fn form(&self) -> Form {
+        Form::Cpus
+    }
+
+    fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {
+        let vectors = interface.vectors.iter();
+        vectors
+            .map(|vector| (vector.irq, (&vector.affinity).into()))
+            .collect()
+    }
+
+    /// Role and queue. A vector without a queue, or with that of another (netlink and its name disagree), has its
+    /// position in the device's list of IRQs, since action names may contain the interface's and numbers change at each
+    /// boot; without a list, its action and a position among equal ones.
+    fn key(&self, interface: &Interface, irq: u32) -> String {
+        let Some(vector) = interface.vector(irq) else {
+            return irq.to_string();
+        };
+        let shown = vector.role.with_queue(vector.queue);
+        let is_same = |other: &&Vector| (other.role, other.queue) == (vector.role, vector.queue);
+        let position = interface.device.irqs.iter().position(|&other| other == irq);
+        match position {
+            _ if vector.queue.is_some()
+                && interface.vectors.iter().filter(is_same).count() == 1 =>
+            {
+                shown
+            }
+            Some(position) => format!("{shown} #{position}"),
+            None => {
+                let is_before = |other: &&Vector| other.action == vector.action && other.irq < irq;
+                match interface.vectors.iter().filter(is_before).count() {
+                    0 => vector.action.clone(),
+                    before => format!("{} #{before}", vector.action),
+                }
+            }
+        }
+    }
+
+    fn path(&self, _interface: &str, irq: u32) -> String {
+        affinity_file(irq)
+    }
+
+    fn counted(&self, many: usize) -> String {
+        count(many, "IRQ")
+    }
+
+    fn access(&self) -> Access {
+        Access::AffinityFile
+    }
+
+    fn meaning(&self, answer: &Answer<'_>) -> Option<Meaning> {
         // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
         // was open.
-        let (root, path) = (answer.root, answer.path);
-        let is_managed = match answer.errno {
-            EPERM => root.exists(path) && !has_write_bits(root, path),
-            EIO => root.exists(path),
+        let is_unmovable = match answer.errno {
+            EPERM => answer.exists && !answer.has_write_bits,
+            EIO => answer.exists,
             _ => false,
         };
+        let is_online = || {
+            let cpus = CpuSet::parse_kernel_mask(answer.text).unwrap_or_default();
+            (answer.online.as_ref()).is_some_and(|online| online.intersects(&cpus))
+        };
         match answer.errno {
-            _ if is_managed => Some((Managed, ": the IRQ cannot be moved")),
-            EACCES | EPERM => Some((Refused, "; fix: run as root, outside any container")),
+            _ if is_unmovable => Some(Unmovable(": the IRQ cannot be moved")),
+            EACCES | EPERM => Some(Refused("; fix: run as root, outside any container")),
             // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
-            EINVAL if is_online(root, answer.text) => Some((
-                Refused,
+            EINVAL if is_online() => Some(Refused(
                 ": the interrupt controller does not accept this affinity",
             )),
-            EINVAL => Some((Refused, ": none of the CPUs is online now; fix: run again")),
+            EINVAL => Some(Refused(": none of the CPUs is online now; fix: run again")),
             _ => None,
         }
     }
-}
-
-pub(crate) fn has_write_bits(root: &Root, path: &str) -> bool {
-    matches!(root.read_opt_file(path), Ok(Some(file)) if file.mode & 0o200 != 0)
-}
-
-fn is_online(root: &Root, mask: &str) -> bool {
-    let cpus = CpuSet::parse_kernel_mask(mask).unwrap_or_default();
-    read_online(root).is_ok_and(|online| online.intersects(&cpus))
 }

@@ -1,83 +1,85 @@
-//! How each kind of setting is read and written, and what the kernel's errors mean. Plain files need no file here.
+//! The settings: each is one value in one kernel file or kernel answer, and each kind of them is one file here: where it
+//! is, what it holds, how the kernel is asked for it, its key in the record, and what the kernel's errors mean. Plans,
+//! writes, the record and `restore` are made from these.
 
-mod access;
 mod affinity;
-pub(crate) mod channels;
+mod channels;
+mod flow_cnt;
+mod flow_table;
+mod id;
+mod kind;
 mod ntuple;
+mod rps;
 mod rss;
-mod steering;
+mod setting;
 mod threads;
+mod value;
+mod xps;
+mod xps_rxqs;
 
-use std::io;
+use std::ops::Deref;
 
-use nix::errno::Errno::{
-    self, EACCES, EAGAIN, EBUSY, EINTR, EIO, ENODEV, ENOENT, ENOMEM, ENXIO, EOVERFLOW, EPERM, EROFS,
-};
+use serde::{Deserialize, Serialize};
 
-use self::access::File;
-pub(crate) use self::access::{Access, Answer};
-pub(crate) use self::affinity::has_write_bits;
-use crate::machine::SettingKind;
-use crate::report::outcome::Outcome::{self, Refused, Vanished};
-use crate::root::{Root, errno_of, errno_words};
+pub use self::id::{PortId, SettingId, SettingName};
+pub use self::kind::Kind;
+pub(crate) use self::kind::{Access, Answer, Meaning, Removed};
+pub use self::setting::Setting;
+pub(crate) use self::setting::{Place, place};
+pub use self::value::{Held, Value, on_or_off};
 
-pub(crate) fn access(kind: SettingKind) -> &'static dyn Access {
-    match kind {
-        SettingKind::Vector => &affinity::Affinity,
-        SettingKind::Rss => &rss::Table,
-        SettingKind::NapiThread => &threads::Thread,
-        SettingKind::Rps => &steering::RpsFile,
-        SettingKind::Xps => &steering::XpsFile,
-        SettingKind::Ntuple => &ntuple::Ntuple,
-        SettingKind::RpsFlow | SettingKind::XpsRxqs | SettingKind::Sysctl => &File,
-    }
+/// The kinds of settings, in the order of writing. What there is to know of each is in its [`Kind`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingKind {
+    /// `ethtool -L`: first, since the others come and go with it. A [`Plan`](crate::plan::Plan) has it apart.
+    Channels,
+    /// `smp_affinity` of a vector.
+    Vector,
+    /// `ethtool -X`: after the vectors, so that no flow moves to a queue whose vector is not yet in place.
+    Rss,
+    /// Affinity of a thread that polls queues (`sched_setaffinity(2)`).
+    NapiThread,
+    Rps,
+    RpsFlow,
+    Xps,
+    XpsRxqs,
+    /// `net.core.rps_sock_flow_entries`.
+    Sysctl,
+    /// `ethtool -K`: last, when RFS has its tables.
+    Ntuple,
 }
 
-/// Explains the kernel's answer to a write (`net-sysfs.c`, `kernel/irq/proc.c`).
-pub(crate) fn refusal(
-    root: &Root,
-    kind: SettingKind,
-    path: &str,
-    text: &str,
-    error: &io::Error,
-) -> (Outcome, String) {
-    let errno = errno_of(error);
-    let answer = |errno| Answer {
-        root,
-        path,
-        text,
-        errno,
-    };
-    let own = errno.and_then(|errno| access(kind).refusal(&answer(errno)));
-    let (outcome, why) = own.unwrap_or_else(|| match errno {
-        // ENXIO also if an interrupt controller finds no target.
-        Some(ENOENT) => (Vanished, NO_FILE),
-        Some(ENODEV | ENXIO | EIO) if !root.exists(path) => (Vanished, NO_FILE),
-        errno => (Refused, words(errno)),
-    });
-    (outcome, errno_words(error) + why)
+impl SettingKind {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Channels,
+        Self::Vector,
+        Self::Rss,
+        Self::NapiThread,
+        Self::Rps,
+        Self::RpsFlow,
+        Self::Xps,
+        Self::XpsRxqs,
+        Self::Sysctl,
+        Self::Ntuple,
+    ];
 }
 
-const NO_FILE: &str = ": the file no longer exists; fix: run again";
+impl Deref for SettingKind {
+    type Target = dyn Kind;
 
-fn words(errno: Option<Errno>) -> &'static str {
-    match errno {
-        Some(EACCES | EPERM) => {
-            ": CAP_NET_ADMIN is needed; fix: run as root, outside any container"
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Channels => &channels::Channels,
+            Self::Vector => &affinity::Affinity,
+            Self::Rss => &rss::RssTable,
+            Self::NapiThread => &threads::Thread,
+            Self::Rps => &rps::Rps,
+            Self::RpsFlow => &flow_cnt::FlowCount,
+            Self::Xps => &xps::Xps,
+            Self::XpsRxqs => &xps_rxqs::XpsRxqs,
+            Self::Sysctl => &flow_table::FlowTable,
+            Self::Ntuple => &ntuple::Ntuple,
         }
-        Some(EROFS) => {
-            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
-        }
-        Some(EOVERFLOW) => ": the mask has more CPUs than this kernel; fix: run again",
-        Some(EBUSY | EAGAIN | EINTR) => ": an earlier change is still pending; fix: run again",
-        Some(ENOMEM) => ": the kernel is out of memory; fix: run again later",
-        _ => "; fix: run again, and report it if it happens again",
     }
-}
-
-/// `None` if it can be written, or if that may change with the file.
-pub(crate) fn why_not_writable(root: &Root, kind: SettingKind, path: &str) -> Option<String> {
-    let error = root.check_writable(path).err().filter(|_| kind.is_file())?;
-    let (outcome, why) = refusal(root, kind, path, "", &error);
-    (outcome == Refused).then_some(why)
 }

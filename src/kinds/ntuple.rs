@@ -1,21 +1,44 @@
-//! Whether ntuple filters are on (`ethtool -K`).
+//! Whether ntuple filters are on (`ethtool -K`), which accelerated RFS needs.
 
-use std::io;
-
-use super::access::Access;
-use crate::machine::setting::on_or_off;
-use crate::plan::Write;
-use crate::read::ethtool;
-use crate::root::{FileError, Root};
+use super::kind::{Access, Kind, Recorded};
+use super::value::{Form, Held, Value};
+use crate::machine::Interface;
+use crate::machine::files::ethtool_file;
+use crate::machine::wording::word;
 
 pub(super) struct Ntuple;
 
-impl Access for Ntuple {
-    fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-        Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned()))
+impl Kind for Ntuple {
+    fn recorded(&self) -> Recorded {
+        Recorded::Only("ntuple")
     }
 
-    fn set(&self, root: &Root, write: &Write, text: &str) -> io::Result<()> {
-        ethtool::set_ntuple(root, &write.interface, text == on_or_off(true))
+    fn form(&self) -> Form {
+        Form::Switch
+    }
+
+    fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {
+        let on = interface.ntuple.into_iter();
+        on.map(|on| (0, Value::On(on).into())).collect()
+    }
+
+    fn path(&self, interface: &str, _number: u32) -> String {
+        ethtool_file(interface, "features")
+    }
+
+    fn shown(&self, interface: &str, _number: u32) -> String {
+        format!("ethtool -K {} ntuple", word(interface))
+    }
+
+    fn counted(&self, _many: usize) -> String {
+        "ntuple".into()
+    }
+
+    fn access(&self) -> Access {
+        Access::Ntuple
+    }
+
+    fn is_of_flows(&self) -> bool {
+        true
     }
 }

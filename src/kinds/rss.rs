@@ -1,31 +1,55 @@
 //! The RSS indirection table (`ethtool -X`).
 
-use std::io;
+use std::borrow::Cow;
 
 use nix::errno::Errno::{EINVAL, EOPNOTSUPP};
 
-use super::access::{Access, Answer, Meaning};
-use crate::machine::Rss;
-use crate::plan::Write;
-use crate::read::ethtool;
-use crate::report::outcome::Outcome::Refused;
-use crate::root::{FileError, Root};
+use super::kind::{Access, Answer, Kind, Meaning, Recorded};
+use super::value::{Form, Held, Value};
+use crate::machine::Interface;
+use crate::machine::files::ethtool_file;
+use crate::machine::wording::word;
 
-pub(super) struct Table;
+pub(super) struct RssTable;
 
-impl Access for Table {
-    fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-        Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting()))
+impl Kind for RssTable {
+    fn recorded(&self) -> Recorded {
+        Recorded::Only("rss")
     }
 
-    fn set(&self, root: &Root, write: &Write, text: &str) -> io::Result<()> {
-        let table = Rss::parse(text).ok_or_else(|| io::Error::other("not an RSS table"))?;
-        ethtool::set_rss(root, &write.interface, &table)
+    fn form(&self) -> Form {
+        Form::Table
     }
 
-    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
-        matches!(answer.errno, EOPNOTSUPP | EINVAL).then_some((
-            Refused,
+    fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {
+        let table = interface.rss.iter();
+        table
+            .map(|table| (0, Value::Table(Cow::Borrowed(table)).into()))
+            .collect()
+    }
+
+    fn path(&self, interface: &str, _number: u32) -> String {
+        ethtool_file(interface, "rss")
+    }
+
+    fn shown(&self, interface: &str, _number: u32) -> String {
+        format!("ethtool -X {}", word(interface))
+    }
+
+    fn counted(&self, _many: usize) -> String {
+        "RSS".into()
+    }
+
+    fn access(&self) -> Access {
+        Access::RssTable
+    }
+
+    fn is_of_flows(&self) -> bool {
+        true
+    }
+
+    fn meaning(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        matches!(answer.errno, EOPNOTSUPP | EINVAL).then_some(Meaning::Refused(
             ": the driver does not accept this RSS table; fix: leave out --rss",
         ))
     }

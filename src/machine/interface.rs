@@ -8,7 +8,6 @@ use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
 use crate::machine::netdev::{Direction, Napi, Netdev};
 use crate::machine::rx_hash::{Rss, RxHash};
-use crate::machine::setting::{Held, SettingKind, Value};
 use crate::machine::vector::Role::{Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::{Device, Source, UnknownVector, Vector};
 
@@ -106,18 +105,6 @@ pub struct RxQueue {
     pub rps_flow_cnt: Option<u32>,
 }
 
-impl RxQueue {
-    pub(super) fn settings(&self) -> [(SettingKind, Option<Held<'_>>); 2] {
-        [
-            (SettingKind::Rps, self.rps_cpus.as_ref().map(Held::from)),
-            (
-                SettingKind::RpsFlow,
-                self.rps_flow_cnt.map(|flows| Value::Count(flows).into()),
-            ),
-        ]
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TxQueue {
     /// N of `tx-N`.
@@ -128,15 +115,6 @@ pub struct TxQueue {
     pub xps_cpus: Option<MaskFile>,
     /// Receive queues, whose flows ignore `xps_cpus`.
     pub xps_rxqs: Option<MaskFile>,
-}
-
-impl TxQueue {
-    pub(super) fn settings(&self) -> [(SettingKind, Option<Held<'_>>); 2] {
-        [
-            (SettingKind::Xps, self.xps_cpus.as_ref().map(Held::from)),
-            (SettingKind::XpsRxqs, self.xps_rxqs.as_ref().map(Held::from)),
-        ]
-    }
 }
 
 /// A `VMBus` channel: Hyper-V delivers packets of a device to one CPU, without an IRQ.

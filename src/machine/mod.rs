@@ -2,6 +2,7 @@
 
 pub mod channels;
 mod device;
+pub mod files;
 pub mod interface;
 mod layers;
 pub mod netdev;
@@ -9,7 +10,6 @@ pub mod others;
 pub mod rx_hash;
 pub mod sample;
 pub mod selection;
-pub mod setting;
 pub mod topology;
 pub(crate) mod vector;
 pub mod wording;
@@ -25,12 +25,12 @@ pub use others::{Neighbour, NeighbourKind, OtherTools, Others, Program, ProgramC
 pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
-pub use setting::{IRQ_FILES, Setting, SettingKind};
 pub use topology::{Node, NodeSource, Topology};
 pub use vector::{QueueId, Role, Source, UnknownVector, Vector};
 
 pub use crate::cpuset::MaskFile;
 use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::files::IRQ_FILES;
 
 /// The machine when it was read.
 #[derive(Debug, Clone, Default, PartialEq)]

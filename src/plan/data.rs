@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
+use crate::kinds::SettingKind;
+use crate::kinds::Value;
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
-use crate::machine::setting::Value;
 use crate::machine::vector::{effective, known};
-use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, SettingKind, Source};
+use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::wanted::WantedSetting;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use itertools::{chain, izip};
 
 use crate::cpuset::{CpuSet, Inserted as _};
-use crate::machine::{Interface, Machine, SettingKind};
+use crate::kinds::SettingKind;
+use crate::machine::{Interface, Machine};
 use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
 use crate::plan::objective::{Measure, Score};
 use crate::plan::score::{Standing, standings};

@@ -5,8 +5,8 @@ use itertools::Itertools as _;
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
-use crate::machine::SettingKind::{NapiThread, Rps, RpsFlow, Vector, Xps};
-use crate::machine::setting::Value;
+use crate::kinds::SettingKind::{NapiThread, Rps, RpsFlow, Vector, Xps};
+use crate::kinds::Value;
 use crate::machine::{Machine, Role};
 use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
@@ -151,6 +151,10 @@ impl PlanHasher {
                 Value::Mask(set) => self.add_set(&set),
                 Value::Count(count) => self.add_number(count),
                 Value::On(on) => self.add_number(on.into()),
+                Value::Channels(channels) => channels
+                    .to_numbers()
+                    .iter()
+                    .for_each(|number| self.add_number(*number)),
                 Value::Spread(queues) => queues.iter().for_each(|queue| self.add_number(*queue)),
                 Value::Table(table) => table.table.iter().for_each(|queue| self.add_number(*queue)),
             }

@@ -41,4 +41,5 @@ pub use wanted::WantedSetting;
 pub use why::{Cause, Why};
 pub use write::Write;
 
-pub use crate::machine::{NodeSource, SettingKind};
+pub use crate::kinds::SettingKind;
+pub use crate::machine::NodeSource;

@@ -9,8 +9,8 @@ use std::slice;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
+use crate::kinds::SettingKind;
 use crate::machine::netdev::Direction;
-use crate::machine::setting::SettingKind;
 use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};

@@ -9,8 +9,10 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, Inserted as _, MAX_CPUS, QueueSet};
-use crate::machine::setting::{FLOW_ENTRIES, PortId, Value};
-use crate::machine::{Interface, Machine, SettingKind, Vector};
+use crate::kinds::SettingKind;
+use crate::kinds::{PortId, Value};
+use crate::machine::files::FLOW_ENTRIES;
+use crate::machine::{Interface, Machine, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, not_judged,
@@ -153,7 +155,10 @@ fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u3
         Err("its interface is not in the plan")
     } else {
         let is_same = |other: &Value<'_>| {
-            Value::parse(write.kind, value).is_some_and(|value| value.is_same(other))
+            write
+                .kind
+                .parse(value)
+                .is_some_and(|value| value.is_same(other))
         };
         match planned.get(&(&*write.interface, write.kind, path.clone())) {
             Some(planned) if is_same(&planned.value) => Ok(planned.number),

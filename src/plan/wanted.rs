@@ -5,8 +5,9 @@ use std::sync::Arc;
 use foldhash::HashMap;
 
 use crate::cpuset::MaskWidth;
-use crate::machine::setting::{Place, Value, place};
-use crate::machine::{Machine, Setting, SettingKind};
+use crate::kinds::{Place, Value, place};
+use crate::kinds::{Setting, SettingKind};
+use crate::machine::Machine;
 use crate::plan::why::Why;
 use crate::plan::write::Write;
 
@@ -16,7 +17,7 @@ pub struct WantedSetting<'a> {
     /// Empty for a setting of the whole machine.
     pub interface: &'a str,
     pub kind: SettingKind,
-    /// The number of the [`Setting`](crate::machine::Setting).
+    /// The number of the [`Setting`](crate::kinds::Setting).
     pub number: u32,
     pub value: Value<'a>,
     pub(crate) why: &'a Why,

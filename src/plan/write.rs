@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::SettingKind;
-use crate::machine::setting::{Place, place};
+use crate::kinds::SettingKind;
+use crate::kinds::{Place, place};
 use crate::plan::why::Why;
 
 /// A write to one file.
@@ -20,7 +20,7 @@ pub struct Write {
     pub current: Arc<str>,
     /// Empty for a setting of the whole machine.
     pub interface: Arc<str>,
-    /// The number of the [`Setting`](crate::machine::Setting).
+    /// The number of the [`Setting`](crate::kinds::Setting).
     #[serde(skip)]
     pub number: u32,
     pub why: Why,

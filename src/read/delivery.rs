@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, Inserted as _};
-use crate::machine::setting::affinity_file;
+use crate::machine::files::affinity_file;
 use crate::machine::{Interface, Vector};
 use crate::read::device::irqs_of;
 use crate::read::files::{read_affinity, read_effective};

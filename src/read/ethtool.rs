@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::Inserted as _;
+use crate::machine::files::{NET, ethtool_file as file};
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
-use crate::machine::setting::{NET, ethtool_file as file};
 use crate::machine::{Channels, Rss};
 use crate::read::files::name_in;
 use crate::read::others::bus_device;

@@ -7,7 +7,7 @@ use std::iter::successors;
 use std::str::FromStr;
 
 use crate::cpuset::{CpuSet, shown};
-use crate::machine::setting::IRQ_FILES;
+use crate::machine::files::IRQ_FILES;
 use crate::root::tree::TreeFile;
 use crate::root::{FileError, Result, Root};
 

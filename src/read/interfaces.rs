@@ -9,9 +9,9 @@ use nix::errno::Errno;
 
 use crate::cpuset::MAX_CPUS;
 use crate::drivers::{Driver, Fact};
+use crate::machine::files::NET;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
-use crate::machine::setting::NET;
 use crate::machine::{Interface, Machine, Polling, Stacked, VmbusChannel};
 use crate::read::device::{hex, read_device, read_driver};
 use crate::read::files::{Dir, name_in, number};

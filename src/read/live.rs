@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
-use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES, NET};
+use crate::machine::files::{FLOW_ENTRIES, IRQ_FILES, NET};
 use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
 use crate::read::handlers::Handlers;

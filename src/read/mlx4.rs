@@ -3,7 +3,7 @@
 use crate::drivers::Numbering::{self, Queue};
 use crate::drivers::{ActionName, Fact};
 use crate::machine::Role;
-use crate::machine::setting::NET;
+use crate::machine::files::NET;
 use crate::read::members::Port;
 use crate::root::{Result, Root};
 

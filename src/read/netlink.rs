@@ -24,9 +24,9 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
+use crate::machine::files::NET;
 use crate::machine::netdev::QueueUser::{AfXdp, DeviceMemory, IoUring};
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
-use crate::machine::setting::NET;
 use crate::read::files::number;
 use crate::root::{Result, Root, is_absent};
 

@@ -2,9 +2,9 @@
 //! without an interface, GPUs, accelerators, disks.
 
 use crate::machine::Interface;
+use crate::machine::files::NET;
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
-use crate::machine::setting::NET;
 use crate::read::files::{Dir, line_of, name_in};
 use crate::root::{Result, Root};
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
+use crate::machine::files::NET;
 use crate::machine::netdev::Direction::{self, Rx, Tx};
 use crate::machine::sample::QueueOf;
-use crate::machine::setting::NET;
 use crate::read::files::number;
 use crate::read::{ethtool, netlink};
 use crate::root::{Result, Root};

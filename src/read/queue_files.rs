@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 
 use crate::drivers::Fact;
 use crate::machine::channels::MAX_QUEUES;
-use crate::machine::setting::queue_files;
+use crate::machine::files::queue_files;
 use crate::machine::{Interface, MaskFile, RxQueue, TxQueue};
 use crate::read::files::{Dir, number, number_after};
 use crate::read::{Queues, ethtool};

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
+use crate::machine::files::NET;
 use crate::machine::sample::{
     CounterSelection, Counters, CpuCounts, InterfaceCounts, Row as _, Sample,
 };
-use crate::machine::setting::NET;
 use crate::read::files::{number, number_after};
 use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::{queue_counts, threads};

@@ -14,8 +14,8 @@ use procfs::process::Stat;
 
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::Topology;
+use crate::machine::files::NET;
 use crate::machine::others::ConnectedSocket;
-use crate::machine::setting::NET;
 use crate::read::files::{line_of, number, read_best_effort};
 use crate::read::netlink::Client;
 use crate::root::{Result, Root, is_absent};

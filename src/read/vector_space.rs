@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::Interface;
-use crate::machine::setting::IRQ_FILES;
+use crate::machine::files::IRQ_FILES;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::read::files::read_effective;
 use crate::read::handlers::Handlers;

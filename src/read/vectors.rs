@@ -14,9 +14,9 @@ use crate::drivers::Numbering::{Lent, Mlx4, Plain, Realtek};
 use crate::drivers::{
     ActionName, DriverPatterns, Fact, RTL8125B, RTL8125D, Taught, in_device_tree,
 };
+use crate::machine::files::{IRQ_FILES, NET, affinity_file};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
-use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::delivery;
 use crate::read::device::hex;

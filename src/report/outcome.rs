@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::SettingKind;
-use crate::machine::setting::{Place, place};
+use crate::kinds::SettingKind;
+use crate::kinds::{Place, place};
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 
 /// The result of a write.

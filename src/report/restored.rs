@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::machine::setting::SettingId;
+use crate::kinds::SettingId;
 use crate::plan::{SettingKind, Write};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::setting::SettingId;
+use crate::kinds::SettingId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSetting {

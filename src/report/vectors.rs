@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
+use crate::machine::files::affinity_file;
 use crate::machine::sample::Delta;
-use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, QueueId, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
 use crate::report::difference::Fallback;

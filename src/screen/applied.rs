@@ -14,9 +14,9 @@ use crate::screen::{
     interface_or_machine, moves, moves_later, ranges, role_word, text_if, text_or, unjudged,
     value_change, with_prefix,
 };
+use nicpin::kinds::SettingId;
 use nicpin::machine::Role;
 use nicpin::machine::interface::natural;
-use nicpin::machine::setting::SettingId;
 use nicpin::machine::wording::word;
 use nicpin::plan::SettingKind::{NapiThread, Vector};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};

@@ -10,7 +10,7 @@ use crate::screen::{
     count, count_if_any, enclose, group_sorted, interface_or_machine, join_nonempty, message,
     printable, text_if, text_or, unjudged, with_prefix,
 };
-use nicpin::machine::setting::{SettingKind, SettingName};
+use nicpin::kinds::{SettingKind, SettingName};
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::{Check, PluginStatus, Ranges, Thresholds, alert};
 use nicpin::report::difference::Reason;

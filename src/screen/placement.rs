@@ -11,9 +11,9 @@ use crate::screen::{
     text_if, text_or, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, Inserted as _};
+use nicpin::kinds::on_or_off;
 use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
-use nicpin::machine::setting::on_or_off;
 use nicpin::plan::{
     Cause, HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SettingKind, Why,
 };

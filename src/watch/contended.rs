@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nicpin::machine::setting::SettingId;
+use nicpin::kinds::SettingId;
 use nicpin::report::run::LeftAlone;
 
 use crate::watch::report::RestoredSetting;

@@ -20,7 +20,7 @@ use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::{CpuSet, Inserted as _};
-use nicpin::machine::setting::affinity_file;
+use nicpin::machine::files::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions, UnitPlace};
 use nicpin::read::kept_off::DEFAULT_AFFINITY;

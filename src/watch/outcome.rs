@@ -13,7 +13,7 @@ use crate::watch::journal;
 use crate::watch::journal::Priority::{Info, Notice, Warning};
 use crate::watch::report::{RestoredSetting, RunReport};
 use crate::watch::watcher::Loop;
-use nicpin::machine::setting::affinity_file;
+use nicpin::machine::files::affinity_file;
 use nicpin::report::run::{WaitsFor, WatcherRun};
 
 const LAST_RUNS: usize = 5;

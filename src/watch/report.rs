@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use nicpin::apply;
 use nicpin::cpuset::Inserted as _;
-use nicpin::machine::Setting;
+use nicpin::kinds::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::report::applied::Applied;
 use nicpin::report::check::Check;

@@ -2,8 +2,8 @@
 
 use itertools::Itertools as _;
 
+use crate::machine::files::queue_file;
 use crate::machine::others::{Arguments, SCRIPT_PATH};
-use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
 use crate::plan::note::Note;
 use crate::policy::Balancer;

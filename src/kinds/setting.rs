@@ -1,28 +1,13 @@
-//! The only list of settings: each is one value in one kernel file or kernel answer. Plans, writes, the record and
-//! `restore` are made from it.
+//! One setting, and the list of all of a machine.
 
-mod files;
-mod id;
-mod kind;
-mod value;
-
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use itertools::chain;
-
-use self::SettingKind::{NapiThread, Ntuple, Rss, Sysctl, Vector};
-use self::value::Value::{Count, Mask, On, Spread, Table};
+use super::SettingKind::{self, NapiThread, Vector};
+use super::value::Held;
+use super::value::Value::{self, Channels, Count, Mask, On, Spread, Table};
+use super::value::on_or_off;
 use crate::cpuset::QueueSet;
-use crate::machine;
-use crate::machine::{Interface, Machine, Rss as RssTable};
-
-pub(crate) use self::files::ethtool_file;
-pub use self::files::{FLOW_ENTRIES, IRQ_FILES, NET, affinity_file, queue_file, queue_files};
-pub use self::id::{PortId, SettingId, SettingName};
-pub use self::kind::SettingKind;
-pub(crate) use self::value::means_same;
-pub use self::value::{Held, Value, on_or_off};
+use crate::machine::{self, Interface, Machine, Rss};
 
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
@@ -46,25 +31,12 @@ pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_
 
 impl Interface {
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
-        let (vectors, threads) = (self.vectors.iter(), self.threads.iter());
-        let rx = self.rx_queues.iter();
-        let rx = rx.flat_map(|rx| rx.settings().map(|(kind, held)| (kind, rx.index, held)));
-        let tx = self.tx_queues.iter();
-        let tx = tx.flat_map(|tx| tx.settings().map(|(kind, held)| (kind, tx.index, held)));
-        let rss = self.rss.as_ref().map(|table| Table(Cow::Borrowed(table)));
-        chain!(
-            vectors.map(|vector| (Vector, vector.irq, Some((&vector.affinity).into()))),
-            threads.map(|thread| (NapiThread, thread.pid, Some((&thread.affinity).into()))),
-            rx,
-            tx,
-            [(Rss, 0, rss.map(Held::from))],
-            [(Ntuple, 0, self.ntuple.map(|on| On(on).into()))],
-        )
-        .filter_map(|(kind, number, held)| {
-            Some(Setting {
+        SettingKind::ALL.into_iter().flat_map(move |kind| {
+            let all = kind.of(self).into_iter();
+            all.map(move |(number, held)| Setting {
                 kind,
                 number,
-                held: held?,
+                held,
                 owner: Some(self),
             })
         })
@@ -73,10 +45,12 @@ impl Interface {
 
 impl Machine {
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
-        self.flow_entries.into_iter().map(|entries| Setting {
-            kind: Sysctl,
+        let of = |kind: SettingKind| Some((kind, kind.of_machine(self)?));
+        let all = SettingKind::ALL.into_iter().filter_map(of);
+        all.map(|(kind, value)| Setting {
+            kind,
             number: 0,
-            held: Count(entries).into(),
+            held: value.into(),
             owner: None,
         })
     }
@@ -128,6 +102,7 @@ impl Setting<'_> {
         match (value, &self.held.value) {
             (Mask(cpus), _) => cpus.to_mask(self.held.file?.width),
             (Count(count), _) => Some(count.to_string()),
+            (Channels(channels), _) => Some(channels.to_text()),
             (On(on), _) => Some(on_or_off(*on).to_owned()),
             (Spread(queues), Table(now)) => Some(now.spread_over(queues).to_setting()),
             (Table(table), Table(now)) => {
@@ -138,8 +113,8 @@ impl Setting<'_> {
                 }
                 let fits =
                     table.table.len() == now.table.len() && table.reached().is_subset(&possible);
-                let table = RssTable::clone(table);
-                fits.then(|| RssTable { queues, ..table }.to_setting())
+                let table = Rss::clone(table);
+                fits.then(|| Rss { queues, ..table }.to_setting())
             }
             _ => None,
         }

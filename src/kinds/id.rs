@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Setting, SettingKind};
-use crate::machine::{Interface, NapiThread, Vector};
+use crate::machine::Interface;
 
 /// A setting's key in the record, such as `0000:82:00.0 port 0 rx-0 rps_cpus`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +29,6 @@ pub struct PortId {
 /// The name of a setting within its port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingName {
-    Channels,
     /// A kind, and which one of several: a queue's number; for a vector or thread its role and queue, or what else is
     /// known.
     Of(SettingKind, String),
@@ -39,37 +38,18 @@ pub enum SettingName {
 
 impl fmt::Display for SettingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, number) = match self {
-            Self::Channels => return f.write_str("channels"),
-            Self::Other(name) => return f.write_str(name),
-            Self::Of(kind, number) => (*kind, number),
-        };
-        match kind.of_queue() {
-            Some((way, file)) => write!(f, "{way}-{number} {file}"),
-            None if number.is_empty() => f.write_str(kind.recorded()),
-            None => write!(f, "{} {number}", kind.recorded()),
+        match self {
+            Self::Of(kind, key) => f.write_str(&kind.recorded().with(key)),
+            Self::Other(name) => f.write_str(name),
         }
     }
 }
 
 impl From<&str> for SettingName {
     fn from(name: &str) -> Self {
-        let number = |kind: SettingKind| match (kind, kind.of_queue()) {
-            (_, Some((way, file))) => {
-                let queue = name.strip_suffix(file)?.strip_suffix(' ')?;
-                queue.strip_prefix(way)?.strip_prefix('-')
-            }
-            (SettingKind::Vector | SettingKind::NapiThread, None) => {
-                name.strip_prefix(kind.recorded())?.strip_prefix(' ')
-            }
-            (_, None) => (name == kind.recorded()).then_some(""),
-        };
-        let mut kinds = SettingKind::ALL.into_iter();
-        match kinds.find_map(|kind| Some(Self::Of(kind, number(kind)?.to_owned()))) {
-            _ if name == "channels" => Self::Channels,
-            Some(known) => known,
-            None => Self::Other(name.to_owned()),
-        }
+        let of = |kind: SettingKind| Some(Self::Of(kind, kind.recorded().key(name)?.to_owned()));
+        let known = SettingKind::ALL.into_iter().find_map(of);
+        known.unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 }
 
@@ -77,7 +57,7 @@ impl SettingId {
     pub(crate) fn kind(&self) -> Option<SettingKind> {
         match self.name {
             SettingName::Of(kind, _) => Some(kind),
-            _ => None,
+            SettingName::Other(_) => None,
         }
     }
 
@@ -123,8 +103,10 @@ impl Interface {
         }
     }
 
-    pub(crate) fn setting_id(&self, name: SettingName) -> SettingId {
+    /// The setting of a kind of which a port has one.
+    pub(crate) fn only_id(&self, kind: SettingKind) -> SettingId {
         let port = Some(self.port_id());
+        let name = SettingName::Of(kind, String::new());
         SettingId { port, name }
     }
 
@@ -136,73 +118,29 @@ impl Interface {
 
 impl Setting<'_> {
     pub fn id(&self) -> SettingId {
-        let Some(interface) = self.owner else {
-            let name = SettingName::Of(self.kind, String::new());
-            return SettingId { port: None, name };
-        };
-        let number = match self.kind {
-            SettingKind::Vector => vector_key(interface, self.number),
-            SettingKind::NapiThread => thread_key(interface, self.number),
-            kind if kind.of_queue().is_some() => self.number.to_string(),
-            _ => String::new(),
-        };
-        interface.setting_id(SettingName::Of(self.kind, number))
-    }
-}
-
-/// The key is role and queue. A vector without a queue, or with that of another (netlink and its name disagree), has
-/// its position in the device's list of IRQs, since action names may contain the interface's and numbers change at each
-/// boot; without a list, its action and a position among equal ones.
-fn vector_key(interface: &Interface, irq: u32) -> String {
-    let Some(vector) = interface.vector(irq) else {
-        return irq.to_string();
-    };
-    let shown = vector.role.with_queue(vector.queue);
-    let is_same = |other: &&Vector| (other.role, other.queue) == (vector.role, vector.queue);
-    let position = interface.device.irqs.iter().position(|&other| other == irq);
-    match position {
-        _ if vector.queue.is_some() && interface.vectors.iter().filter(is_same).count() == 1 => {
-            shown
+        let key = self
+            .owner
+            .map(|interface| self.kind.key(interface, self.number));
+        SettingId {
+            port: self.owner.map(Interface::port_id),
+            name: SettingName::Of(self.kind, key.unwrap_or_default()),
         }
-        Some(position) => format!("{shown} #{position}"),
-        None => {
-            let is_before = |other: &&Vector| other.action == vector.action && other.irq < irq;
-            match interface.vectors.iter().filter(is_before).count() {
-                0 => vector.action.clone(),
-                before => format!("{} #{before}", vector.action),
-            }
-        }
-    }
-}
-
-/// Role and queue of the vector that wakes the thread. Several that one vector wakes (to receive and to transmit), and
-/// those of unknown queues, are numbered.
-fn thread_key(interface: &Interface, pid: u32) -> String {
-    let woken_by = |thread: &NapiThread| thread.woken_by.map(|(irq, _)| irq);
-    let is_own = |thread: &&NapiThread| thread.pid == pid;
-    let irq = interface.threads.iter().find(is_own).and_then(woken_by);
-    let alike = interface.threads.iter();
-    let alike = alike.filter(|thread| woken_by(thread) == irq);
-    let is_only = alike.clone().count() == 1;
-    let position = alike.clone().take_while(|thread| !is_own(thread)).count();
-    let vector = irq.and_then(|irq| interface.vector(irq));
-    match vector.map(|vector| vector.role.with_queue(vector.queue)) {
-        Some(queue) if is_only => queue,
-        Some(queue) => format!("{queue} #{position}"),
-        None => format!("#{position}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SettingName::{Channels, Of, Other};
+    use super::SettingName::{Of, Other};
     use super::*;
 
     #[test]
     fn an_id_is_the_same_text_again() {
         let of = |kind, number: &str| Some(Of(kind, number.to_owned()));
         for (text, name) in [
-            ("0000:82:00.0 port p0 channels", Some(Channels)),
+            (
+                "0000:82:00.0 port p0 channels",
+                of(SettingKind::Channels, ""),
+            ),
             ("0000:82:00.0 port 1 rss", of(SettingKind::Rss, "")),
             (
                 "vmbus_0_7 port 0 vector combined 3 #2",

@@ -3,9 +3,24 @@
 use std::borrow::Cow;
 
 use self::Value::{Count, Mask, On, Spread, Table};
-use super::kind::SettingKind;
 use crate::cpuset::{CpuSet, MaskFile, QueueSet};
-use crate::machine::Rss;
+use crate::machine::{self, Rss};
+
+/// The form of the values of a kind of setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A mask of CPUs.
+    Cpus,
+    /// A mask of receive queues.
+    Queues,
+    Count,
+    /// `on` or `off`.
+    Switch,
+    /// An RSS table in the form of [`Rss`].
+    Table,
+    /// In the form of [`Channels`](machine::Channels).
+    Channels,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
@@ -14,6 +29,7 @@ pub enum Value<'a> {
     Count(u32),
     On(bool),
     Table(Cow<'a, Rss>),
+    Channels(machine::Channels),
     /// An RSS table of any length with as many entries for each of these queues; only planned.
     Spread(&'a QueueSet),
 }
@@ -46,31 +62,41 @@ impl<'a> From<Value<'a>> for Held<'a> {
     }
 }
 
-impl Value<'_> {
-    /// `None` for what no kernel prints.
-    pub(crate) fn parse(kind: SettingKind, text: &str) -> Option<Value<'static>> {
-        match kind {
-            SettingKind::Rss => Rss::parse(text).map(|table| Table(Cow::Owned(table))),
-            SettingKind::Ntuple => match text.trim() {
+impl Form {
+    pub(super) fn parse(self, text: &str) -> Option<Value<'static>> {
+        match self {
+            Self::Cpus | Self::Queues => CpuSet::parse_kernel_mask(text)
+                .ok()
+                .map(|set| Mask(Cow::Owned(set))),
+            Self::Count => text.trim().parse().ok().map(Count),
+            Self::Switch => match text.trim() {
                 word @ ("on" | "off") => Some(On(word == on_or_off(true))),
                 _ => None,
             },
-            SettingKind::RpsFlow | SettingKind::Sysctl => text.trim().parse().ok().map(Count),
-            SettingKind::Vector
-            | SettingKind::NapiThread
-            | SettingKind::Rps
-            | SettingKind::Xps
-            | SettingKind::XpsRxqs => CpuSet::parse_kernel_mask(text)
-                .ok()
-                .map(|set| Mask(Cow::Owned(set))),
+            Self::Table => Rss::parse(text).map(|table| Table(Cow::Owned(table))),
+            Self::Channels => machine::Channels::parse(text).map(Value::Channels),
         }
     }
 
+    /// The form of a text that can be written.
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Self::Cpus | Self::Queues => "a CPU mask that fits this machine",
+            Self::Count => "a number",
+            Self::Switch => "`on` or `off`",
+            Self::Table => "an RSS table that fits this device",
+            Self::Channels => "a number of channels",
+        }
+    }
+}
+
+impl Value<'_> {
     pub(crate) fn is_same(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Mask(a), Mask(b)) => a == b,
             (Count(a), Count(b)) => a == b,
             (On(a), On(b)) => a == b,
+            (Value::Channels(a), Value::Channels(b)) => a.difference(b).is_empty(),
             (Table(a), Table(b)) => a.means_same(b),
             (Table(table), Spread(queues)) | (Spread(queues), Table(table)) => {
                 table.is_spread_over(queues)
@@ -78,12 +104,6 @@ impl Value<'_> {
             _ => false,
         }
     }
-}
-
-/// Compares masks as sets, numbers as numbers, RSS tables as tables.
-pub(crate) fn means_same(kind: SettingKind, a: &str, b: &str) -> bool {
-    let [a, b] = [a, b].map(|text| Value::parse(kind, text));
-    a.zip(b).is_some_and(|(a, b)| a.is_same(&b))
 }
 
 pub fn on_or_off(on: bool) -> &'static str {
