@@ -31,26 +31,18 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
     for name in queues.root.read_names(&queues.path)? {
         let queue = queues.dir(&name);
-        let mask = |setting: &str, may_be_empty: bool| match wanted {
+        let mask = |file: &str, may_be_empty: bool| match wanted {
             Queues::Numbers => Ok(None),
-            _ => read_mask(&queue, setting, may_be_empty),
+            _ => read_mask(&queue, file, may_be_empty),
+        };
+        let flow_count = |file: &str| match wanted {
+            Queues::Steering => queue.read_as(file, number),
+            _ => Ok(None),
         };
         if let Some(index) = number_after(&name, "rx-", MAX_QUEUES) {
-            rx.push(RxQueue {
-                index,
-                rps_cpus: mask("rps_cpus", false)?,
-                rps_flow_cnt: match wanted {
-                    Queues::Steering => queue.read_as("rps_flow_cnt", number)?,
-                    _ => None,
-                },
-            });
+            rx.push(RxQueue::read(index, |file| mask(file, false), flow_count)?);
         } else if let Some(index) = number_after(&name, "tx-", MAX_QUEUES) {
-            tx.push(TxQueue {
-                index,
-                class: String::new(),
-                xps_cpus: mask("xps_cpus", true)?,
-                xps_rxqs: mask("xps_rxqs", true)?,
-            });
+            tx.push(TxQueue::read(index, |file| mask(file, true))?);
         }
     }
     // The map shows whether the device has one queue by nature, which decides on its RPS.
@@ -82,8 +74,8 @@ fn read_classes(queues: &Dir, tx: &mut [TxQueue]) -> Result<()> {
 }
 
 /// `may_be_empty`: with a single queue the kernel refuses to read `xps_cpus`, and dumps hold an empty file.
-fn read_mask(queue: &Dir, setting: &str, may_be_empty: bool) -> Result<Option<MaskFile>> {
-    let mask = queue.read_as(setting, |text| match text.trim() {
+fn read_mask(queue: &Dir, file: &str, may_be_empty: bool) -> Result<Option<MaskFile>> {
+    let mask = queue.read_as(file, |text| match text.trim() {
         "" if may_be_empty => Ok(None),
         text => MaskFile::parse(text).map(Some),
     })?;
