@@ -3,8 +3,8 @@
 use nix::errno::Errno::{EACCES, EINVAL, EIO, EPERM};
 
 use super::kind::Meaning::{Refused, Unmovable};
-use super::kind::{Access, Answer, Kind, Meaning, Recorded};
-use super::value::{Form, Held};
+use super::kind::{Access, Answer, Kind, Meaning, RecordName};
+use super::value::{Held, ValueForm};
 use crate::cpuset::CpuSet;
 use crate::machine::files::affinity_file;
 use crate::machine::wording::count;
@@ -13,12 +13,12 @@ use crate::machine::{Interface, Vector};
 pub(super) struct Affinity;
 
 impl Kind for Affinity {
-    fn recorded(&self) -> Recorded {
-        Recorded::Each("vector")
+    fn recorded(&self) -> RecordName {
+        RecordName::Each("vector")
     }
 
-    fn form(&self) -> Form {
-        Form::Cpus
+    fn form(&self) -> ValueForm {
+        ValueForm::Cpus
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

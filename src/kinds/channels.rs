@@ -2,23 +2,23 @@
 
 use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
 
-use super::kind::{Access, Answer, Kind, Meaning, Recorded};
-use super::value::{Form, Held, Value};
+use super::kind::{Access, Answer, Kind, Meaning, RecordName};
+use super::value::{Held, Value, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::ethtool_file;
 use crate::machine::wording::word;
 
 const QUEUE_IN_USE: &str = ": the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table";
 
-pub(super) struct Channels;
+pub(super) struct ChannelNumbers;
 
-impl Kind for Channels {
-    fn recorded(&self) -> Recorded {
-        Recorded::Only("channels")
+impl Kind for ChannelNumbers {
+    fn recorded(&self) -> RecordName {
+        RecordName::Only("channels")
     }
 
-    fn form(&self) -> Form {
-        Form::Channels
+    fn form(&self) -> ValueForm {
+        ValueForm::Channels
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

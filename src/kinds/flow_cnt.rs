@@ -1,19 +1,19 @@
 //! A queue's share of the flow table of RFS: `rps_flow_cnt` (`net/core/net-sysfs.c`).
 
-use super::kind::{Kind, Recorded};
-use super::value::{Form, Held, Value};
+use super::kind::{Kind, RecordName};
+use super::value::{Held, Value, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::queue_file;
 
 pub(super) struct FlowCount;
 
 impl Kind for FlowCount {
-    fn recorded(&self) -> Recorded {
-        Recorded::OfQueue("rx", "rps_flow_cnt")
+    fn recorded(&self) -> RecordName {
+        RecordName::OfQueue("rx", "rps_flow_cnt")
     }
 
-    fn form(&self) -> Form {
-        Form::Count
+    fn form(&self) -> ValueForm {
+        ValueForm::Count
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

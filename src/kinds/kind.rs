@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-use super::value::{Form, Held, Value};
+use super::value::{Held, Value, ValueForm};
 use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine};
 
@@ -56,7 +56,7 @@ pub enum Meaning {
 
 /// The form of a setting's name in the record, which must not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordName {
     /// `rss`: a port has one.
     Only(&'static str),
     /// `vector combined 3`: a word, and which one of several.
@@ -65,7 +65,7 @@ pub enum Recorded {
     OfQueue(&'static str, &'static str),
 }
 
-impl Recorded {
+impl RecordName {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Only(name) | Self::Each(name) | Self::OfQueue(_, name) => name,
@@ -96,12 +96,12 @@ impl Recorded {
 /// One kind of setting.
 pub trait Kind: Sync {
     /// Its name in the record.
-    fn recorded(&self) -> Recorded;
+    fn recorded(&self) -> RecordName;
 
     /// Direction (`rx`, `tx`) and file of a queue's setting.
     fn of_queue(&self) -> Option<(&'static str, &'static str)> {
         match self.recorded() {
-            Recorded::OfQueue(direction, file) => Some((direction, file)),
+            RecordName::OfQueue(direction, file) => Some((direction, file)),
             _ => None,
         }
     }
@@ -112,14 +112,14 @@ pub trait Kind: Sync {
     }
 
     /// The form of its values.
-    fn form(&self) -> Form;
+    fn form(&self) -> ValueForm;
 
     fn is_cpus(&self) -> bool {
-        self.form() == Form::Cpus
+        self.form() == ValueForm::Cpus
     }
 
     fn is_mask(&self) -> bool {
-        matches!(self.form(), Form::Cpus | Form::Queues)
+        matches!(self.form(), ValueForm::Cpus | ValueForm::Queues)
     }
 
     /// Those of an interface, by number: a vector's IRQ, a thread's process id or a queue's number, else 0.

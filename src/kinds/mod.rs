@@ -70,13 +70,13 @@ impl Deref for SettingKind {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Channels => &channels::Channels,
+            Self::Channels => &channels::ChannelNumbers,
             Self::Vector => &affinity::Affinity,
             Self::Rss => &rss::RssTable,
             Self::NapiThread => &threads::Thread,
-            Self::Rps => &rps::Rps,
+            Self::Rps => &rps::RpsCpus,
             Self::RpsFlow => &flow_cnt::FlowCount,
-            Self::Xps => &xps::Xps,
+            Self::Xps => &xps::XpsCpus,
             Self::XpsRxqs => &xps_rxqs::XpsRxqs,
             Self::Sysctl => &flow_table::FlowTable,
             Self::Ntuple => &ntuple::Ntuple,

@@ -1,7 +1,7 @@
 //! Whether ntuple filters are on (`ethtool -K`), which accelerated RFS needs.
 
-use super::kind::{Access, Kind, Recorded};
-use super::value::{Form, Held, Value};
+use super::kind::{Access, Kind, RecordName};
+use super::value::{Held, Value, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::ethtool_file;
 use crate::machine::wording::word;
@@ -9,12 +9,12 @@ use crate::machine::wording::word;
 pub(super) struct Ntuple;
 
 impl Kind for Ntuple {
-    fn recorded(&self) -> Recorded {
-        Recorded::Only("ntuple")
+    fn recorded(&self) -> RecordName {
+        RecordName::Only("ntuple")
     }
 
-    fn form(&self) -> Form {
-        Form::Switch
+    fn form(&self) -> ValueForm {
+        ValueForm::Switch
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

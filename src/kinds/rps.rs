@@ -2,24 +2,24 @@
 
 use nix::errno::Errno::EINVAL;
 
-use super::kind::{Answer, Kind, Meaning, Recorded, Removed};
-use super::value::{Form, Held};
+use super::kind::{Answer, Kind, Meaning, RecordName, Removed};
+use super::value::{Held, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::queue_file;
 
-pub(super) struct Rps;
+pub(super) struct RpsCpus;
 
-impl Kind for Rps {
-    fn recorded(&self) -> Recorded {
-        Recorded::OfQueue("rx", "rps_cpus")
+impl Kind for RpsCpus {
+    fn recorded(&self) -> RecordName {
+        RecordName::OfQueue("rx", "rps_cpus")
     }
 
     fn hashed(&self) -> &'static str {
         "rps"
     }
 
-    fn form(&self) -> Form {
-        Form::Cpus
+    fn form(&self) -> ValueForm {
+        ValueForm::Cpus
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use nix::errno::Errno::{EINVAL, EOPNOTSUPP};
 
-use super::kind::{Access, Answer, Kind, Meaning, Recorded};
-use super::value::{Form, Held, Value};
+use super::kind::{Access, Answer, Kind, Meaning, RecordName};
+use super::value::{Held, Value, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::ethtool_file;
 use crate::machine::wording::word;
@@ -13,12 +13,12 @@ use crate::machine::wording::word;
 pub(super) struct RssTable;
 
 impl Kind for RssTable {
-    fn recorded(&self) -> Recorded {
-        Recorded::Only("rss")
+    fn recorded(&self) -> RecordName {
+        RecordName::Only("rss")
     }
 
-    fn form(&self) -> Form {
-        Form::Table
+    fn form(&self) -> ValueForm {
+        ValueForm::Table
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

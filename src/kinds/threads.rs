@@ -3,24 +3,24 @@
 use nix::errno::Errno::{EACCES, EINVAL, EPERM, ESRCH};
 
 use super::kind::Meaning::{Refused, Vanished};
-use super::kind::{Access, Answer, Kind, Meaning, Recorded, Removed};
-use super::value::{Form, Held};
+use super::kind::{Access, Answer, Kind, Meaning, RecordName, Removed};
+use super::value::{Held, ValueForm};
 use crate::machine::wording::count;
 use crate::machine::{Interface, NapiThread};
 
 pub(super) struct Thread;
 
 impl Kind for Thread {
-    fn recorded(&self) -> Recorded {
-        Recorded::Each("napi-thread")
+    fn recorded(&self) -> RecordName {
+        RecordName::Each("napi-thread")
     }
 
     fn hashed(&self) -> &'static str {
         "thread"
     }
 
-    fn form(&self) -> Form {
-        Form::Cpus
+    fn form(&self) -> ValueForm {
+        ValueForm::Cpus
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

@@ -8,7 +8,7 @@ use crate::machine::{self, Rss};
 
 /// The form of the values of a kind of setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueForm {
     /// A mask of CPUs.
     Cpus,
     /// A mask of receive queues.
@@ -62,7 +62,7 @@ impl<'a> From<Value<'a>> for Held<'a> {
     }
 }
 
-impl Form {
+impl ValueForm {
     pub(super) fn parse(self, text: &str) -> Option<Value<'static>> {
         match self {
             Self::Cpus | Self::Queues => CpuSet::parse_kernel_mask(text)

@@ -2,24 +2,24 @@
 
 use nix::errno::Errno::ENOENT;
 
-use super::kind::{Answer, Kind, Meaning, Recorded, Removed};
-use super::value::{Form, Held};
+use super::kind::{Answer, Kind, Meaning, RecordName, Removed};
+use super::value::{Held, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::queue_file;
 
-pub(super) struct Xps;
+pub(super) struct XpsCpus;
 
-impl Kind for Xps {
-    fn recorded(&self) -> Recorded {
-        Recorded::OfQueue("tx", "xps_cpus")
+impl Kind for XpsCpus {
+    fn recorded(&self) -> RecordName {
+        RecordName::OfQueue("tx", "xps_cpus")
     }
 
     fn hashed(&self) -> &'static str {
         "xps"
     }
 
-    fn form(&self) -> Form {
-        Form::Cpus
+    fn form(&self) -> ValueForm {
+        ValueForm::Cpus
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

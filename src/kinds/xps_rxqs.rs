@@ -1,23 +1,23 @@
 //! Transmit packet steering by receive queue: `xps_rxqs` (`net/core/net-sysfs.c`).
 
-use super::kind::{Kind, Recorded};
-use super::value::{Form, Held};
+use super::kind::{Kind, RecordName};
+use super::value::{Held, ValueForm};
 use crate::machine::Interface;
 use crate::machine::files::queue_file;
 
 pub(super) struct XpsRxqs;
 
 impl Kind for XpsRxqs {
-    fn recorded(&self) -> Recorded {
-        Recorded::OfQueue("tx", "xps_rxqs")
+    fn recorded(&self) -> RecordName {
+        RecordName::OfQueue("tx", "xps_rxqs")
     }
 
     fn hashed(&self) -> &'static str {
         "rxqs"
     }
 
-    fn form(&self) -> Form {
-        Form::Queues
+    fn form(&self) -> ValueForm {
+        ValueForm::Queues
     }
 
     fn of<'a>(&self, interface: &'a Interface) -> Vec<(u32, Held<'a>)> {

@@ -19,8 +19,8 @@ use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingK
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
-use crate::report::state::{Deviation, state};
 pub use crate::report::state::{InterfaceState, StateRow};
+use crate::report::state::{PlanDeviation, state};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
 
@@ -239,7 +239,7 @@ fn report(
     let mut channels = plan.channels.iter();
     let channels_asked = channels.any(|change| change.interface == planned.name);
     let differ = kinds.values().sum::<usize>() + usize::from(channels_asked);
-    let deviation = Deviation {
+    let deviation = PlanDeviation {
         differ,
         made_worse: made_worse && drifted > 0,
         channels_asked,

@@ -149,7 +149,7 @@ impl InterfaceState {
 }
 
 /// How an interface deviates from its plan.
-pub(super) struct Deviation {
+pub(super) struct PlanDeviation {
     /// The number of settings that differ, a change of channels included.
     pub(super) differ: usize,
     /// A measure is worse since settings of apply were changed.
@@ -163,7 +163,7 @@ pub(super) fn state(
     interface: &Interface,
     planned: &PlannedInterface,
     vectors: &[VectorStatus],
-    deviation: &Deviation,
+    deviation: &PlanDeviation,
     gain: &Gain,
 ) -> InterfaceState {
     let differ = deviation.differ;
