@@ -12,6 +12,7 @@ use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::requests::note_of_unusable;
+use crate::plan::why::{Cause, Why};
 use crate::policy::{
     AVOID_CPU0, Choice, GROUP, Group, IRQ_CORES, NEAR, Near, ONE_PER_L3, PACK_L3, SCOPE, SIBLINGS,
     Scope, WIDEN,
@@ -102,9 +103,9 @@ pub(crate) fn candidates(
         _ => topology.cpus_of(own.iter()),
     };
     let not_in_scope = if near_to.is_some() {
-        "not near what the policy wants its IRQs to be near"
+        Cause::NotNear
     } else {
-        "not in the scope or number of cores that the policy sets"
+        Cause::NotInScope
     };
     Candidates {
         left_out: cpus_left_out(topology, &allowed, &near, &cpus, not_in_scope),
@@ -328,26 +329,26 @@ fn cpus_left_out(
     allowed: &Allowed,
     near: &CpuSet,
     candidates: &CpuSet,
-    not_in_scope: &str,
+    not_in_scope: Cause,
 ) -> Vec<LeftOut> {
     let kept_off = topology
         .kept_off
         .iter()
-        .map(|kept| (&kept.cpus, format!("not for IRQs, by {}", kept.by)));
+        .map(|kept| (&kept.cpus, Cause::KeptFree(kept.by.clone())));
     let reasons = [
-        (&allowed.excluded, "excluded by the policy"),
-        (&topology.isolated, "isolated"),
-        (&topology.nohz_full, "nohz_full"),
-        (&allowed.exclusive, "in an exclusive cpuset partition"),
-    ]
-    .map(|(cpus, why)| (cpus, why.to_owned()));
+        (&allowed.excluded, Cause::Excluded),
+        (&topology.isolated, Cause::Isolated),
+        (&topology.nohz_full, Cause::NohzFull),
+        (&allowed.exclusive, Cause::Exclusive),
+    ];
     let mut left = near.difference(candidates);
     (reasons.into_iter())
         .chain(kept_off)
-        .chain([(near, not_in_scope.to_owned())])
-        .filter_map(|(cpus, why)| {
+        .chain([(near, not_in_scope)])
+        .filter_map(|(cpus, cause)| {
             let cpus = left.intersection(cpus);
             left = left.difference(&cpus);
+            let why = Why::because(cause);
             (!cpus.is_empty()).then_some(LeftOut { cpus, why })
         })
         .collect()

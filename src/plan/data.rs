@@ -127,7 +127,7 @@ pub struct ChannelChange {
     pub current: Channels,
     pub wanted: Channels,
     pub command: String,
-    pub why: String,
+    pub why: Why,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -307,7 +307,7 @@ pub struct PlannedNear {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub cpus: CpuSet,
-    pub why: String,
+    pub why: Why,
 }
 
 /// The plan for one vector.

@@ -25,21 +25,16 @@ pub(crate) fn channels(port: &PlacedPort<'_>) -> Option<ChannelChange> {
     let stays = port.skip || port.interface.channels_fixed;
     let current = port.interface.channels.filter(|_| !stays)?;
     let most = current.max_receiving();
-    let (count, why) = match port.choice.get(&CHANNELS) {
+    let (count, cause) = match port.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto => {
             let cores = port.core_count();
             match u32::try_from(cores) {
-                Ok(count) if count <= most => {
-                    (count, format!("a receive queue for each of {cores} cores"))
-                }
-                _ => (
-                    most,
-                    format!("as many as the device can have, for {cores} cores"),
-                ),
+                Ok(count) if count <= most => (count, Cause::QueueForEachCore(cores)),
+                _ => (most, Cause::MostQueues(cores)),
             }
         }
-        ChannelCount::Count(count) => (count, "as requested".to_owned()),
+        ChannelCount::Count(count) => (count, Cause::Requested),
     };
     // In the device's present form: combined, or separate with the same number of transmitting channels, if it can have
     // so many.
@@ -66,7 +61,7 @@ pub(crate) fn channels(port: &PlacedPort<'_>) -> Option<ChannelChange> {
             word(&port.interface.name),
             wanted.difference(&current)
         ),
-        why,
+        why: Why::because(cause),
     })
 }
 

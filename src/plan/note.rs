@@ -20,6 +20,7 @@ use crate::plan::note::text::{
     processes, queues_exceed_cores, sources_disagree, unknown_vectors, vectors_unreadable,
     vectors_vanished, vmbus,
 };
+use crate::plan::why::Why;
 use crate::policy::Balancer;
 
 /// The alternate form (`{:#}`) prints lists in full, the other a few elements. In JSON an object with `code` (the
@@ -225,7 +226,7 @@ pub enum Note {
     ChannelsDiffer {
         interface: String,
         wanted: u32,
-        why: String,
+        why: Why,
     },
     #[error("{} requested, but {because}", match .queues { Some(queues) => format!("RSS over {}", count(*queues as usize, "queue")), None => "RSS over the candidate cores".to_owned() })]
     RssUnchanged {

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::machine::NodeSource;
 use crate::machine::wording::count;
 
-/// The reason for a planned value. Its words are its JSON form.
+/// The reason for a planned value, or for none. Its words are its JSON form.
 #[derive(Debug, Clone)]
 pub struct Why {
     #[doc(hidden)]
@@ -48,6 +48,22 @@ pub enum Cause {
     NothingGained,
     #[error("no queue IRQ is placed")]
     NoQueuePlaced,
+
+    // CPUs that are no candidates.
+    #[error("excluded by the policy")]
+    Excluded,
+    #[error("isolated")]
+    Isolated,
+    #[error("nohz_full")]
+    NohzFull,
+    #[error("in an exclusive cpuset partition")]
+    Exclusive,
+    #[error("not for IRQs, by {0}")]
+    KeptFree(String),
+    #[error("not near what the policy wants its IRQs to be near")]
+    NotNear,
+    #[error("not in the scope or number of cores that the policy sets")]
+    NotInScope,
 
     // Vectors that stay.
     #[error("kernel-managed")]
@@ -170,6 +186,14 @@ pub enum Cause {
     OthersAsNear,
     #[error("flows of this receive queue")]
     OfReceiveQueue,
+
+    // Channels.
+    #[error("as requested")]
+    Requested,
+    #[error("a receive queue for each of {0} cores")]
+    QueueForEachCore(usize),
+    #[error("as many as the device can have, for {0} cores")]
+    MostQueues(usize),
 
     // RSS.
     #[error("unchanged")]

@@ -136,7 +136,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     assert_eq!(nic1.left_out.len(), 1);
     assert_eq!(nic1.left_out[0].cpus, set("5-6"));
     assert_data_eq!(
-        &*nic1.left_out[0].why,
+        nic1.left_out[0].why.to_string(),
         str!["in an exclusive cpuset partition"]
     );
     // Programs of others cannot run there.
