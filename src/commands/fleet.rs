@@ -19,7 +19,7 @@ use crate::fleet::{FleetTally, Host, ReadHost};
 use crate::screen;
 use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
-use nicpin::root::Root;
+use nicpin::root::{FileError, Root};
 
 #[derive(Args)]
 pub struct FleetArgs {
@@ -141,10 +141,9 @@ fn hosts(cli: &General, input: Input) -> Vec<(String, Result<Host, String>)> {
             vec![match read_copy(cli, &path) {
                 Ok((name, host)) => (name.unwrap_or_else(|| stem(&path)), host),
                 Err(error) => {
-                    let error = format!("{error:#}");
-                    // Most errors begin with the path.
-                    let rest = error.strip_prefix(&format!("{source}: ")).unwrap_or(&error);
-                    (source, Err(rest.to_owned()))
+                    let file_error = error.downcast_ref::<FileError>();
+                    let reason = file_error.and_then(|error| error.reason_about(&path));
+                    (source, Err(reason.unwrap_or_else(|| format!("{error:#}"))))
                 }
             }]
         }

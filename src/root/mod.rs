@@ -27,10 +27,24 @@ pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
 /// A file that could not be read, or has unexpected content.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("{}: {}{}", path.display(), errno_words(answer), fix(path, answer))]
+    #[error("{}: {}", path.display(), io_reason(path, answer))]
     Io { path: PathBuf, answer: io::Error },
     #[error("{}: {reason}", path.display())]
     Content { path: PathBuf, reason: String },
+}
+
+impl FileError {
+    /// The message without the path, if the error is about `file`.
+    pub fn reason_about(&self, file: &Path) -> Option<String> {
+        match self {
+            Self::Io { path, answer } => (path == file).then(|| io_reason(path, answer)),
+            Self::Content { path, reason } => (path == file).then(|| reason.clone()),
+        }
+    }
+}
+
+fn io_reason(path: &Path, error: &io::Error) -> String {
+    errno_words(error) + fix(path, error)
 }
 
 /// There is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a process, removed while its file
