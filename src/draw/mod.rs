@@ -220,9 +220,9 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
 }
 
 fn effective_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
-    vector
-        .known_cpus(online)
-        .map(Cow::into_owned)
+    let known = vector.known_cpus(online).map(Cow::into_owned);
+    known
+        .or_else(|| vector.effective.clone())
         .unwrap_or_default()
 }
 

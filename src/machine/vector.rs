@@ -126,8 +126,17 @@ impl Vector {
     }
 
     fn reported(&self) -> Option<&CpuSet> {
-        self.effective.as_ref().or(self.counted.as_ref())
+        let effective = that_last(self.effective.as_ref(), &self.affinity.cpus);
+        effective.or(self.counted.as_ref())
     }
+}
+
+/// The effective CPUs, unless the affinity has none of them: the kernel then moves the IRQ at its next interrupt.
+pub(crate) fn that_last<'a>(
+    effective: Option<&'a CpuSet>,
+    affinity: &CpuSet,
+) -> Option<&'a CpuSet> {
+    effective.filter(|cpus| cpus.is_empty() || cpus.intersects(affinity))
 }
 
 /// If not reported, the online CPUs of the affinity: the kernel keeps offline CPUs in it, and uses the others if there

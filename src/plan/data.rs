@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
-use crate::kinds::SettingKind;
-use crate::kinds::Value;
+use crate::kinds::{SettingKind, Value};
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
-use crate::machine::vector::{effective, known};
+use crate::machine::vector::{effective, known, that_last};
 use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -471,7 +470,8 @@ impl PlannedVector {
         self.role.is_queue() && !self.idle
     }
 
-    /// The effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
+    /// The effective CPUs; if the kernel does not report them, or moves the IRQ off them at its next interrupt, the online
+    /// CPUs of the affinity.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.reported(), &self.affinity, online)
     }
@@ -483,6 +483,6 @@ impl PlannedVector {
     }
 
     pub(crate) fn reported(&self) -> Option<&CpuSet> {
-        self.effective.as_ref().or(self.counted.as_ref())
+        that_last(self.effective.as_ref(), &self.affinity).or(self.counted.as_ref())
     }
 }

@@ -200,9 +200,7 @@ impl<'a> PlacedPort<'a> {
             return false;
         }
         let now = vector.known_cpus(&self.machine.topology.online);
-        // The vector moves to its affinity at the next interrupt.
-        let moves = now.filter(|now| now.is_subset(&vector.affinity.cpus));
-        let to = moves.as_deref().unwrap_or(&vector.affinity.cpus);
+        let to = now.as_deref().unwrap_or(&vector.affinity.cpus);
         !to.is_empty() && to.is_subset(&self.kept)
     }
 

@@ -318,7 +318,8 @@ impl<'a> IrqPlaces<'a> {
         let planned = is_planned.then(|| self.planned.get(&irq)).flatten();
         let Some(&(cpus, placement)) = planned else {
             // With several CPUs in an affinity, the actual CPU is unknown.
-            let on = effective.map_or(now.only(), CpuSet::first);
+            let on = effective.and_then(CpuSet::first);
+            let on = on.filter(|&cpu| now.contains(cpu)).or_else(|| now.only());
             return (now, on);
         };
         // The kernel distributes vectors over the CPUs of a group.

@@ -164,15 +164,15 @@ fn judge(
         let node = |cpus| node_of(topology, cpus);
         let why = match (effective, apart) {
             (None, _) => "effective CPU unknown".to_owned(),
+            (Some(now), _) if !now.intersects(&vector.affinity) => {
+                let next = vector.affinity.short();
+                format!("moves to CPU {next} at its next interrupt")
+            }
             (Some(now), Some(what)) => format!("effective CPU {} is {what}", now.short()),
             (Some(now), None) => match (node(now), node(planned)) {
                 (Some(on), Some(then)) if on != then => format!("effective CPU is on node {on}"),
                 _ if !now.is_subset(planned) => format!("effective CPU is {}", now.short()),
-                _ if now.is_subset(&vector.affinity) => "affinity has other CPUs, too".to_owned(),
-                _ => {
-                    let next = vector.affinity.short();
-                    format!("moves to CPU {next} at its next interrupt")
-                }
+                _ => "affinity has other CPUs, too".to_owned(),
             },
         };
         (Differs, why)

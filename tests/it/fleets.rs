@@ -312,10 +312,10 @@ fn another_driver_or_a_missing_interface_is_named() {
     assert_data_eq!(
         said.join("\n"),
         str![[r"
-eth2 has driver vfio, not mlx4_en
-eth2 has 3 receive and 6 transmit queues, not 6 receive and 6 transmit queues
-eth2 is 0000:05:00.0, not 0000:82:00.0
-eth2 (mlx4_en) is missing
+eth0 has driver vfio, not igb
+eth0 has 3 receive and 4 transmit queues, not 4 receive and 4 transmit queues
+eth0 is 0000:05:00.0, not 0000:01:00.0
+eth0 (igb) is missing
 512 possible CPUs, not 12
 "]]
     );

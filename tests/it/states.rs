@@ -238,9 +238,29 @@ fn a_pending_move_off_the_planned_cpu_is_named() {
     let other = mask(&host, &set("0"));
     host.interfaces[0].vectors[0].affinity = other;
     let status = status(&host, None);
-    let row = &status.interfaces[0].vectors[0];
+    let card = &status.interfaces[0];
+    let row = &card.vectors[0];
     assert_eq!(row.state, VectorState::Differs);
     assert_data_eq!(why(row), str!["moves to CPU 0 at its next interrupt"]);
+    // What is idle until then is no better: CPU 0 is on the other node.
+    assert_eq!(
+        (row.node, row.local, card.local),
+        (Some(0), Some(false), Some(3))
+    );
+    assert_eq!(status.state, Some(InterfaceState::Remote));
+}
+
+/// Before a vector is used for the first time, x86 reports the first CPU as its effective one.
+#[test]
+fn an_effective_cpu_outside_the_affinity_is_no_evidence() {
+    let mut host = in_planned_state();
+    let node = mask(&host, &set("4-7"));
+    for vector in &mut host.interfaces[0].vectors {
+        (vector.affinity, vector.effective) = (node.clone(), Some(set("0")));
+    }
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!((card.local, card.max_per_core), (Some(4), 0));
 }
 
 #[test]
@@ -270,7 +290,7 @@ on CPU 1 until its next interrupt
     assert_eq!(card.vectors[2].effective, planned);
     assert_eq!(
         (status.state, card.differ, card.local),
-        (Some(InterfaceState::Remote), 2, Some(2))
+        (Some(InterfaceState::Remote), 2, Some(3))
     );
     assert_eq!(card.fix.as_deref(), Some("nicpin apply eth2"));
     assert_eq!(status.differ, 2);

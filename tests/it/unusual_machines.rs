@@ -573,8 +573,9 @@ fn no_cpu_gets_more_irqs_than_it_has_vectors() {
     assert_eq!(on_cpu(&plan(&host)), [240, 240]);
     host.vectors_held = Some([(0, 30)].into());
     // All vectors are on a CPU that is no candidate.
+    let all = mask(&host, &set("0-2"));
     for vector in host.interfaces.iter_mut().flat_map(|of| &mut of.vectors) {
-        vector.effective = Some(set("2"));
+        (vector.affinity, vector.effective) = (all.clone(), Some(set("2")));
     }
     host.topology.online = set("0-2");
     host.topology.isolated = set("2");

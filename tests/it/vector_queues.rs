@@ -107,7 +107,7 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let check = run.json();
     assert_eq!(
         (run.code, &check["interfaces"][0]["state"]),
-        (2, &"drifted".into())
+        (2, &"remote".into())
     );
     let [of] = check["differs"].as_array().unwrap().as_slice() else {
         panic!("{check}");
