@@ -161,6 +161,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "ionic-{x}-L{h}-admin{x} = control",
             "ionic-{x}-L{h}-notif{x} = control",
             "ionic-{x}-L{h}-hwst{x} = control",
+            "ionr-{h}-{n}-eq = rdma by order",
             "pds_core-{x} = control",
         ],
         &[
@@ -169,6 +170,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "ionic-0000:b5:00.0-L0-admin = control",
             "ionic-0000:b5:00.0-L0-notif = control",
             "ionic-eth0-L0-hwsta = control",
+            "ionr-1-3-eq = rdma 3",
             "pds_core-0-adminq = control",
         ],
     )

@@ -75,6 +75,39 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["eth0-rx15 = rx 15", "eth0-tx0 = tx 0"],
     )
     .facts(&[FixedChannels]),
+    // The second form of names is that of vendors' and distributions' kernels.
+    Driver::new(
+        "nbl nbl_core",
+        &[
+            "nbl_txrx{n}@pci:{pci} = combined",
+            "NBL{h}-{way}-{n} = combined",
+            "nbl_mailbox@pci:{pci} = control",
+            "nbl_abnormal@pci:{pci} = control",
+            "nbl_adminq@pci:{pci} = control",
+        ],
+        &[
+            "nbl_txrx3@pci:0000:17:00.0 = combined 3",
+            "NBL012-TxRx-07 = combined 7",
+            "nbl_mailbox@pci:0000:17:00.0 = control",
+            "nbl_abnormal@pci:0000:17:00.0 = control",
+            "nbl_adminq@pci:0000:17:00.0 = control",
+        ],
+    ),
+    Driver::new(
+        "xsc-pci",
+        &[
+            "xsc_comp{n}@pci:{pci} = combined",
+            "xsc_cmd@pci:{pci} = control",
+            "xsc_async_eq@pci:{pci} = control",
+            "xsc_eth_event@pci:{pci} = control",
+        ],
+        &[
+            "xsc_comp7@pci:0000:b3:00.0 = combined 7",
+            "xsc_cmd@pci:0000:b3:00.0 = control",
+            "xsc_async_eq@pci:0000:b3:00.0 = control",
+            "xsc_eth_event@pci:0000:b3:00.0 = control",
+        ],
+    ),
     Driver::new(
         "hibmcge",
         &["hibmcge-{pci}-{way}", "hibmcge-{pci}-err = control"],
