@@ -177,7 +177,7 @@ impl Rows<'_> {
                 let why = join_nonempty(", ", [text_if(is_new, &reason), more]);
                 self.reason = reason;
                 self.lines.push(vec![
-                    format!("{label}{s} {}", ranges(numbers)),
+                    format!("{label}{s} {}", list_numbers(&numbers)),
                     format!("{ids} {which}"),
                     change(&run, |sets| places(self.host, sets)),
                     why,
