@@ -57,7 +57,7 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
     pub score: Score,
-    /// The score of the current state, by effective CPUs.
+    /// The score of the current state, by effective CPUs, and by affinities that have none of these.
     pub score_now: Score,
     pub notes: Vec<Note>,
     /// The policy's drivers, by which the vectors were recognized.

@@ -40,7 +40,7 @@ pub struct VectorStatus {
     pub effective: Option<CpuSet>,
     #[serde(skip)]
     pub(super) now: CpuSet,
-    /// `None` if the effective CPUs are not on one node.
+    /// The node of the effective CPUs, or of the affinity if this has none of them; `None` if they are not on one node.
     pub node: Option<u32>,
     /// `None` if the interface's node is unknown.
     pub local: Option<bool>,
