@@ -39,7 +39,7 @@ pub struct Device {
 pub struct TreeInterrupt {
     /// Number at the interrupt controller.
     pub hwirq: u32,
-    /// The controller is none of Arm's GICs.
+    /// The controller is none of Arm's GICs; the name is older than controllers of several cells.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_one_cell: bool,
     /// `interrupt-names`.

@@ -1,46 +1,57 @@
 //! Interrupts of platform devices by the device tree, as sysfs does not list their IRQs.
 //!
-//! `interrupts` has a few cells for each interrupt, by the controller's binding, `interrupt-names` a text for each in
-//! the same order (`Documentation/devicetree/bindings/interrupt-controller`). Two kinds of bindings are read. Arm's GIC:
-//! type (0: shared, SPI; 1: of a CPU, PPI), number, flags, and for some GICs one more cell. One cell, the number, such as
-//! of RISC-V's PLIC and Marvell's MPIC: as many cells as names, or a single one.
+//! `interrupts` has a few cells for each interrupt, by the binding of its controller (`interrupt-parent`, of the node or
+//! one above), `interrupts-extended` names a controller before each; `interrupt-names` has a text for each in the same
+//! order (`Documentation/devicetree/bindings/interrupt-controller`). Arm's GIC has type (0: shared, SPI; 1: of a CPU,
+//! PPI), number, flags, and for some GICs one more cell. Controllers in front of it (MediaTek's `sysirq`, i.MX' GPC, TI's
+//! crossbar) take the same cells and count without the GIC's offset. Others begin with the number, as RISC-V's PLIC.
+//! Without the controller's node the cells show the binding: a GIC's, or as many numbers as names.
 
 use crate::machine::TreeInterrupt;
 use crate::read::files::Dir;
 use crate::root::Result;
+use crate::root::tree::Entry;
 
 const BEFORE_SPI: u32 = 32;
 const BEFORE_PPI: u32 = 16;
 
 pub(super) fn read(device: &Dir) -> Result<Vec<TreeInterrupt>> {
     let at = format!("/nicpin/device-tree/{}", device.name());
-    let bytes = |name: &str| {
-        let file = device.file(&format!("of_node/{name}"));
-        device.root.read_bytes(&file).ok().flatten()
-    };
     device.root.gist(&at, || {
-        let names = bytes("interrupt-names").unwrap_or_default();
-        parse(&bytes("interrupts").unwrap_or_default(), &names)
+        let node = device.canonical("of_node").ok().flatten();
+        node.map_or_else(Vec::new, |node| {
+            let names = bytes(&node, "interrupt-names").unwrap_or_default();
+            let numbers = of_controllers(&node).unwrap_or_else(|| {
+                guessed(
+                    &cells(&bytes(&node, "interrupts").unwrap_or_default()),
+                    &names,
+                )
+            });
+            named(numbers, &names)
+        })
     })
 }
 
-fn parse(interrupts: &[u8], names: &[u8]) -> Vec<TreeInterrupt> {
-    let cells = interrupts.chunks_exact(4).map(|cell| {
-        let bytes = |number: u32, byte: &u8| number << 8 | u32::from(*byte);
-        cell.iter().fold(0, bytes)
-    });
-    let cells: Vec<u32> = cells.collect();
-    let names = names.split(|&byte| byte == 0);
-    let mut names = names.filter(|name| !name.is_empty());
-    let of_one_cell = cells.len() == names.clone().count().max(1);
-    let numbers = if of_one_cell {
-        Some(cells)
-    } else {
-        [3, 4].into_iter().find_map(|width| gic(&cells, width))
+fn bytes(node: &Dir, name: &str) -> Option<Vec<u8>> {
+    node.root.read_bytes(&node.file(name)).ok().flatten()
+}
+
+fn cells(bytes: &[u8]) -> Vec<u32> {
+    let cell = |cell: &[u8]| {
+        let next = |number: u32, byte: &u8| number << 8 | u32::from(*byte);
+        cell.iter().fold(0, next)
     };
-    let numbers = numbers.unwrap_or_default().into_iter();
+    bytes.chunks_exact(4).map(cell).collect()
+}
+
+/// A number, and whether it is at a controller that is no GIC of Arm's.
+type Number = (u32, bool);
+
+fn named(numbers: Vec<Number>, names: &[u8]) -> Vec<TreeInterrupt> {
+    let mut names = names_in(names);
+    let numbers = numbers.into_iter();
     numbers
-        .map(|hwirq| TreeInterrupt {
+        .map(|(hwirq, of_one_cell)| TreeInterrupt {
             hwirq,
             of_one_cell,
             name: names
@@ -50,15 +61,99 @@ fn parse(interrupts: &[u8], names: &[u8]) -> Vec<TreeInterrupt> {
         .collect()
 }
 
-fn gic(cells: &[u32], width: usize) -> Option<Vec<u32>> {
-    let number = |cells: &[u32]| match cells {
+fn names_in(names: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let names = names.split(|&byte| byte == 0);
+    names.filter(|name| !name.is_empty())
+}
+
+/// `None` if a controller's node is not found, or its binding is none of these.
+fn of_controllers(node: &Dir) -> Option<Vec<Number>> {
+    let mut found = Vec::new();
+    if let Some(extended) = bytes(node, "interrupts-extended") {
+        let mut rest = &*cells(&extended);
+        while let [controller, after @ ..] = rest {
+            let controller = Controller::find(node, *controller)?;
+            let (own, after) = after.split_at_checked(controller.cells)?;
+            found.push(controller.number(own)?);
+            rest = after;
+        }
+        return Some(found);
+    }
+    let mut above = node.and_above();
+    let parent = above.find_map(|node| bytes(&node, "interrupt-parent"))?;
+    let controller = Controller::find(node, *cells(&parent).first()?)?;
+    let cells = cells(&bytes(node, "interrupts")?);
+    let numbers = cells.chunks(controller.cells);
+    numbers.map(|own| controller.number(own)).collect()
+}
+
+struct Controller {
+    cells: usize,
+    is_gic: bool,
+}
+
+impl Controller {
+    /// By its number, `phandle`; most are near the top of the tree.
+    fn find(node: &Dir, phandle: u32) -> Option<Self> {
+        let (top, _) = node.path.split_once("/base/")?;
+        let mut level = vec![node.root.dir(format!("{top}/base"))];
+        while !level.is_empty() {
+            let is_it = |node: &&Dir| bytes(node, "phandle") == Some(phandle.to_be_bytes().into());
+            if let Some(node) = level.iter().find(is_it) {
+                let compatible = bytes(node, "compatible")?;
+                let is_arms = |name: &[u8]| {
+                    let name = String::from_utf8_lossy(name);
+                    (name.contains("gic") || name.contains("pl390")) && name != "mti,gic"
+                };
+                let count = *cells(&bytes(node, "#interrupt-cells")?).first()?;
+                return Some(Self {
+                    cells: usize::try_from(count)
+                        .ok()
+                        .filter(|count| (1..=4).contains(count))?,
+                    is_gic: names_in(&compatible).any(is_arms),
+                });
+            }
+            let below = level.iter().flat_map(|node| {
+                let names = node.root.read_names(&node.path).unwrap_or_default();
+                names.into_iter().map(|name| node.dir(&name))
+            });
+            let is_node = |below: &Dir| {
+                let entry = below.root.look(&below.path);
+                matches!(entry, Some(Entry::Directory(_)))
+            };
+            level = below.filter(is_node).collect();
+        }
+        None
+    }
+
+    fn number(&self, cells: &[u32]) -> Option<Number> {
+        match (self.is_gic, cells) {
+            (true, cells) => Some((gic(cells)?, false)),
+            (false, [_, number, _, ..] | [number, ..]) => Some((*number, true)),
+            (false, []) => None,
+        }
+    }
+}
+
+fn guessed(cells: &[u32], names: &[u8]) -> Vec<Number> {
+    if cells.len() == names_in(names).count().max(1) {
+        return cells.iter().map(|&number| (number, true)).collect();
+    }
+    let of_width = |width: usize| {
+        let whole = cells.len() % width == 0;
+        let numbers = cells.chunks(width).map(|cells| Some((gic(cells)?, false)));
+        whole.then(|| numbers.collect::<Option<_>>())?
+    };
+    [3, 4].into_iter().find_map(of_width).unwrap_or_default()
+}
+
+fn gic(cells: &[u32]) -> Option<u32> {
+    match cells {
         // A GIC distinguishes edge and level by one bit of four; a PPI has its CPUs in the bits above.
         [0, number @ 0..=987, 1 | 2 | 4 | 8, ..] => Some(number + BEFORE_SPI),
         [1, number @ 0..=15, _, ..] => Some(number + BEFORE_PPI),
         _ => None,
-    };
-    let whole = cells.len() % width == 0;
-    whole.then(|| cells.chunks(width).map(number).collect())?
+    }
 }
 
 #[cfg(test)]
@@ -68,8 +163,7 @@ mod tests {
     #[test]
     fn cells_of_a_gic_are_read_and_others_are_not() {
         let parsed = |cells: &[u32], names: &str| {
-            let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
-            let found = parse(&bytes, names.as_bytes()).into_iter();
+            let found = named(guessed(cells, names.as_bytes()), names.as_bytes()).into_iter();
             let text = |interrupt: TreeInterrupt| {
                 format!("{}{}", interrupt.hwirq, interrupt.name.unwrap_or_default())
             };
@@ -88,6 +182,6 @@ mod tests {
         assert_eq!(parsed(&[53, 54, 55], ""), "");
         assert_eq!(parsed(&[4, 7], ""), "");
         assert_eq!(parsed(&[], "rx\0"), "");
-        assert!(parse(&[0, 0, 1], b"").is_empty());
+        assert!(cells(&[0, 0, 1]).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::drivers::{ActionName, DriverPatterns};
 use crate::machine::interface::is_pci_address;
-use crate::machine::{Device, Interface, Role, TreeInterrupt};
+use crate::machine::{Device, Interface, Role};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::Interrupts;
 use crate::read::queues::Reported;
@@ -40,16 +40,20 @@ impl Members {
         let ports = &*ports;
         let device = &ports[0].interface.device;
         let mut in_tree = BTreeMap::new();
-        // All interrupts of a device are of one binding.
-        if let Some(TreeInterrupt { of_one_cell, .. }) = device.tree.first() {
+        for of_one_cell in [false, true] {
+            let listed = device.tree.iter();
+            let listed = listed.filter(|interrupt| interrupt.of_one_cell == of_one_cell);
+            let listed: BTreeMap<u32, _> = listed.map(|one| (one.hwirq, &one.name)).collect();
+            if listed.is_empty() {
+                continue;
+            }
             for (irq, number) in handlers.numbered(!of_one_cell)? {
-                let mut listed = device.tree.iter();
-                let Some(interrupt) = listed.find(|interrupt| interrupt.hwirq == number) else {
+                let Some(&name) = listed.get(&number) else {
                     continue;
                 };
                 // Several controllers may have this number.
                 if !of_one_cell || has_own_handler(handlers, ports, irq)? {
-                    in_tree.insert(irq, interrupt.name.clone());
+                    in_tree.insert(irq, name.clone());
                 }
             }
         }

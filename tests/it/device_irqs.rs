@@ -687,3 +687,114 @@ fn vectors_that_other_devices_hold_are_counted_on_x86() {
     tree.put("proc/interrupts", &text.replace("PCI-MSI", "ITS-MSI"));
     assert_eq!(tree.host().vectors_held, None, "Arm's CPUs have no vectors");
 }
+
+/// A number of the tree is one of the controller's that the tree names: MediaTek's `sysirq` and i.MX' GPC take a GIC's
+/// cells without its offset, PLICs may have two cells, and `interrupts-extended` names a controller for each.
+#[test]
+fn numbers_of_the_device_tree_are_those_of_its_controller() {
+    let tree = Copy::build(&two_nodes([]));
+    let base = "sys/firmware/devicetree/base";
+    let bytes = |path: &str, cells: &[u32]| {
+        let path = tree.path(&format!("{base}/{path}"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let cells = cells.iter().flat_map(|cell| cell.to_be_bytes());
+        std::fs::write(path, cells.collect::<Vec<u8>>()).unwrap();
+    };
+    for (node, phandle, cells, compatible) in [
+        ("soc/interrupt-controller@10300000", 1, 3, "arm,gic-400\0"),
+        (
+            "sysirq@10200620",
+            2,
+            3,
+            "mediatek,mt7622-sysirq\0mediatek,mt6577-sysirq\0",
+        ),
+        ("soc/exti@5000d000", 3, 2, "st,stm32mp1-exti\0"),
+        (
+            "soc/plic@7090000000",
+            4,
+            2,
+            "thead,th1520-plic\0thead,c900-plic\0",
+        ),
+    ] {
+        bytes(&format!("{node}/phandle"), &[phandle]);
+        bytes(&format!("{node}/#interrupt-cells"), &[cells]);
+        std::fs::write(tree.path(&format!("{base}/{node}/compatible")), compatible).unwrap();
+    }
+    bytes("interrupt-parent", &[2]);
+    bytes("soc/wifi@5/interrupt-parent", &[1]);
+    bytes("soc/mac@7/interrupt-parent", &[4]);
+    for (device, driver, name, node, list, cells, names) in [
+        (
+            "1b100000.ethernet",
+            "mtk_soc_eth",
+            "eth0",
+            "ethernet@1",
+            "interrupts",
+            &[0, 223, 8, 0, 224, 8, 0, 225, 8][..],
+            "",
+        ),
+        (
+            "5.wifi",
+            "wifi",
+            "wlan0",
+            "wifi@5",
+            "interrupts",
+            &[0, 9, 4],
+            "",
+        ),
+        (
+            "5800a000.ethernet",
+            "stm32-dwmac",
+            "end0",
+            "ethernet@6",
+            "interrupts-extended",
+            &[1, 0, 61, 4, 3, 70, 1],
+            "macirq\0eth_wake_irq\0",
+        ),
+        (
+            "7.mac",
+            "newmac",
+            "eth1",
+            "mac@7",
+            "interrupts",
+            &[66, 4],
+            "macirq\0",
+        ),
+    ] {
+        let path = format!("sys/devices/platform/{device}");
+        tree.add(&path, "platform", driver, name, 1);
+        bytes(&format!("soc/{node}/{list}"), cells);
+        std::fs::write(
+            tree.path(&format!("{base}/soc/{node}/interrupt-names")),
+            names,
+        )
+        .unwrap();
+        let target = format!("../../../firmware/devicetree/base/soc/{node}");
+        tree.link(&format!("{path}/of_node"), &target);
+    }
+    for (irq, chip, action) in [
+        (40, "MT_SYSIRQ 224 Level", "1b100000.ethernet"),
+        (41, "MT_SYSIRQ 225 Level", "1b100000.ethernet"),
+        (42, "GIC-0 256 Level", "pmu"),
+        (43, "GIC-0  41 Level", "copy-engine"),
+        (44, "GIC-0  93 Level", "end0"),
+        (45, "stm32-exti-h  70 Edge", "end0"),
+        (46, "SiFive PLIC  66 Level", "newmac"),
+        (47, "GIC-0 102 Level", "disk"),
+    ] {
+        tree.interrupts(irq, chip, &[action]);
+    }
+    let check = |host: &nicpin::machine::Machine| {
+        let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
+        assert_eq!(of("eth0"), ["41=rx 0 order", "40=tx 0 order"]);
+        assert_eq!(of("wlan0"), ["43=combined 0 order"]);
+        assert_eq!(of("end0"), ["44=combined 0 name", "45=control"]);
+        assert_eq!(of("eth1"), ["46=combined 0 order"]);
+    };
+    check(&tree.host());
+    let capture = tree.dir().join("host.tar.gz");
+    let path = capture.to_str().unwrap();
+    assert_eq!(tree.nicpin(&["capture", "-o", path]).code, 0);
+    let planned = |root: &str| crate::support::run::nicpin(&["plan", "-v", "--root", root]).stdout;
+    assert_eq!(planned(path), planned(tree.dir().to_str().unwrap()));
+}
