@@ -103,7 +103,8 @@ pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
     interfaces
         .iter()
         .filter(|interface| interface.link == "up" && !interface.notes.iter().any(is_layer))
-        .filter(|interface| !interface.is_judged() && !interface.notes.iter().any(Note::is_unknown))
+        .filter(|interface| !interface.is_judged() && !interface.is_skipped())
+        .filter(|interface| !interface.notes.iter().any(Note::is_unknown))
         .map(|interface| interface.name.clone())
         .collect()
 }
@@ -286,6 +287,11 @@ impl PlannedInterface {
         self.vectors.iter().any(is_placeable)
             && self.unserved.is_empty()
             && (sends || !may_have_more)
+    }
+
+    /// Whether the policy leaves the interface as it is.
+    pub(crate) fn is_skipped(&self) -> bool {
+        self.notes.contains(&Note::Skipped)
     }
 
     pub(crate) fn has_unknown(&self) -> bool {

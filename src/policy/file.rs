@@ -10,7 +10,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
 use crate::policy::setting::{PolicyEntry, Value};
-use crate::policy::table::SETTINGS;
+use crate::policy::table::{SETTINGS, SKIP};
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
 
 /// An error in a policy file.
@@ -61,7 +61,7 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
     let mut policy = Policy::default();
     for (key, item) in in_order(document.get_ref()) {
         match key.get_ref().as_ref() {
-            "defaults" => policy.defaults = settings(item)?,
+            "defaults" => policy.defaults = settings(item, false)?,
             "rule" => {
                 let rules = array(item, "expected rules, each headed by [[rule]]")?;
                 policy.rules = rules.iter().map(rule).try_collect()?;
@@ -82,7 +82,7 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     for (key, item) in entries(item)? {
         match key.get_ref().as_ref() {
             "match" => matches = Some(conditions(item)?),
-            "set" => given = Some(settings(item)?),
+            "set" => given = Some(settings(item, true)?),
             _ => return Err(unknown("key", key, &["match", "set"])),
         }
     }
@@ -175,14 +175,19 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
     })
 }
 
-fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
+/// A rule may plan what the defaults skip, so that their other settings have an effect.
+fn settings(item: &Toml<'_>, of_rule: bool) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
     let entries = entries(item)?;
     for (key, item) in &entries {
         set(&mut settings, key, item, true)?;
     }
-    settings.check_effects("").map_err(|error| {
-        let without = settings.without_effect(&settings).map(|(key, _)| key);
+    let mut judged = settings.clone();
+    if !of_rule {
+        judged.remove(SKIP.key);
+    }
+    judged.check_effects("").map_err(|error| {
+        let without = judged.without_effect(&judged).map(|(key, _)| key);
         let is_meant = |key: &TomlKey<'_>| Some(key.get_ref().as_ref()) == without;
         let key = entries.iter().find(|(key, _)| is_meant(key));
         let place = key.map_or(item.span(), |(key, _)| key.span());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::setting::{PolicyEntry, PolicySetting, SettingError, Value};
 use super::table::{
-    GROUP, Group, IRQ_CORES, NEAR, ONE_PER_L3, PACK_L3, SCOPE, SETTINGS, Scope, WIDEN,
+    GROUP, Group, IRQ_CORES, NEAR, ONE_PER_L3, PACK_L3, SCOPE, SETTINGS, SKIP, Scope, WIDEN,
 };
 use crate::cpuset::CpuSet;
 
@@ -49,6 +49,10 @@ impl Settings {
         self.0.insert(entry.key, value);
     }
 
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
     #[doc(hidden)]
     pub fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
@@ -64,6 +68,11 @@ impl Settings {
 
     /// The first setting given here that has no effect under `all`, and the one that takes its effect, with its value.
     pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
+        if all.get(&SKIP) == Some(true) {
+            let mut entries = SETTINGS.iter().filter(|entry| entry.is_for_interfaces());
+            let other = entries.find(|entry| entry.key != SKIP.key && self.has(entry.key));
+            return other.map(|entry| (entry.key, SKIP.key.to_owned()));
+        }
         let given = [
             (PACK_L3.key, self.get(&PACK_L3) == Some(true)),
             (SCOPE.key, self.get(&SCOPE).is_some()),

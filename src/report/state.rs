@@ -53,8 +53,8 @@ impl InterfaceState {
             state: Self::Unsupported,
             name: "unsupported",
             number: 1.0,
-            means: "its IRQs cannot be moved, which queues they serve is not known, or it has no queue IRQs. Counted apart, by name; with a \
-         selector, the latter is `unknown`",
+            means: "its IRQs cannot be moved, which queues they serve is not known, the policy skips it, or it has no queue IRQs. Counted \
+         apart, by name; with a selector, the latter is `unknown`",
             check: "0",
         },
         StateRow {
@@ -193,7 +193,7 @@ pub(super) fn state(
         Crowded
     } else if is_worse || deviation.channels_asked || differ > 0 && !is_measured {
         Untuned
-    } else if !planned.is_judged() {
+    } else if !planned.is_judged() || planned.is_skipped() {
         Unsupported
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending

@@ -108,12 +108,15 @@ fn verdict(check: &Check, given: &Given) -> String {
         super::judged_count(&check.interfaces, not_judged),
         "interface",
     );
-    let named = |verdict: &str| format!("{verdict}{}.", super::not_judged(not_judged));
+    let apart = super::set_apart(not_judged, &check.interfaces);
+    let named = |verdict: &str| format!("{verdict}{apart}.");
+    let all_apart = counted == 0 && not_judged.is_empty();
     match check.verdict {
         Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
-        Same if counted == 0 && not_judged.is_empty() => {
-            "No interface has an IRQ that can be placed.".into()
+        Same if all_apart && !super::skipped(&check.interfaces).is_empty() => {
+            named("No interface is planned")
         }
+        Same if all_apart => "No interface has an IRQ that can be placed.".into(),
         Same if counted == 0 => named("No interface is as planned"),
         Same => {
             let but = format!(

@@ -187,10 +187,18 @@ pub(crate) fn group_sorted<K: Ord, V>(
     groups
 }
 
-/// Ends a sentence about other interfaces; empty if all can be judged.
-pub(crate) fn not_judged(names: &[String]) -> String {
-    let many = (!names.is_empty()).then_some(names.len());
-    enclose("; ", many, &cannot_be_judged(names))
+/// Ends a sentence about other interfaces; empty if all are judged.
+pub(crate) fn set_apart(not_judged: &[String], interfaces: &[InterfaceReport]) -> String {
+    let many = (!not_judged.is_empty()).then_some(not_judged.len());
+    let skipped = skipped(interfaces);
+    let skipped = (!skipped.is_empty()).then(|| few(", ", &skipped, false));
+    enclose("; ", many, &cannot_be_judged(not_judged))
+        + &with_prefix("; the policy skips ", skipped)
+}
+
+pub(crate) fn skipped(interfaces: &[InterfaceReport]) -> Vec<&String> {
+    let skipped = interfaces.iter().filter(|report| state::is_skipped(report));
+    skipped.map(|report| &report.name).collect()
 }
 
 pub(crate) fn unjudged(names: &[String]) -> String {

@@ -4,6 +4,7 @@ use itertools::Itertools as _;
 
 use crate::screen::page::Tone::{self, Alarm, Good, Plain, Warning};
 use crate::screen::{count, ranges, text_if};
+use nicpin::plan::Note;
 use nicpin::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Remote, Unknown, Unproven, Unsupported, Untuned,
 };
@@ -53,6 +54,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
         Untuned => count(interface.differ, "setting"),
         State::Pending => count(moving(interface), "IRQ") + " to move",
         Equivalent => format!("{} differ", interface.differ),
+        Unsupported if is_skipped(interface) => "skipped by the policy".into(),
         Unsupported if interface.unmovable > 0 => "fixed IRQs".into(),
         Unsupported if interface.notes.is_empty() => "no IRQs".into(),
         Unsupported | Unknown => "see the note".into(),
@@ -60,6 +62,10 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
         Unproven => "no interrupt".into(),
         State::Ok => String::new(),
     }
+}
+
+pub(super) fn is_skipped(interface: &InterfaceReport) -> bool {
+    interface.notes.contains(&Note::Skipped)
 }
 
 pub(crate) fn moving(interface: &InterfaceReport) -> usize {

@@ -11,7 +11,7 @@ use crate::screen::state::{moving, tone, why};
 use crate::screen::watcher::watcher;
 use crate::screen::{
     Given, REFUSED, count, count_if_any, differ, enclose, is, join_nonempty, judged_count, moves,
-    not_judged, rate, short_speed, text_if, text_or, unbroken, with_prefix,
+    rate, set_apart, short_speed, skipped, text_if, text_or, unbroken, with_prefix,
 };
 use nicpin::plan::Note;
 use nicpin::report::interface::InterfaceState::{
@@ -133,6 +133,9 @@ fn verdict(status: &Status, apply: &str) -> String {
                 differ(status.differ)
             )
         }
+        Unsupported if counted == 0 && !skipped(&status.interfaces).is_empty() => {
+            "No interface is planned".into()
+        }
         Unsupported if not_judged.is_empty() => "No interface has an IRQ that can be placed".into(),
         Unsupported => "No interface is as planned".into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned"),
@@ -144,7 +147,10 @@ fn verdict(status: &Status, apply: &str) -> String {
         " {settings} of the machine {} from the plan.",
         differ(of_machine)
     );
-    let text = text + &self::not_judged(not_judged) + "." + text_if(of_machine > 0, &settings);
+    let text = text
+        + &set_apart(not_judged, &status.interfaces)
+        + "."
+        + text_if(of_machine > 0, &settings);
     // Without a record, apply writes nothing.
     let mut notes = status.notes.iter();
     let has_record = !notes.any(|note| matches!(note, Note::RecordUnreadable { .. }));

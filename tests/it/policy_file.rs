@@ -172,6 +172,7 @@ nicpin: --l3 has no effect beside --per l3; fix: leave one of them out
             "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
             "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
             "[defaults]\ngroup = '4-7'\nl3 = 'pack'\n",
+            "[[rule]]\nmatch = {}\nset.skip = true\nset.rps = 'off'\n",
         ],
     );
     expect("policy-without-effect.errors.txt", said);
@@ -188,6 +189,52 @@ nicpin: --l3 has no effect beside --per l3; fix: leave one of them out
         machine.fails(&refused, 64),
         str![[r"
 nicpin: --irq-cores has no effect on nic1 beside scope 4-7 of the policy file; fix: leave it out
+
+"]]
+    );
+}
+
+#[test]
+fn what_the_policy_skips_is_named_and_is_not_counted_as_planned() {
+    let machine = Copy::of("two-node");
+    let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
+    let with = |args: &[&str]| machine.nicpin(&[args, &["--config", &at]].concat());
+    // Other defaults are for what a rule does not skip.
+    machine.write(
+        "/policy.toml",
+        "[defaults]\nskip = true\nscope = 'all'\n[[rule]]\nmatch = { name = 'nic1' }\nset = { skip = false }\n",
+    );
+    assert_eq!(with(&["apply"]).code, 0);
+    for command in ["check", "status"] {
+        let document = with(&[command, "--json"]).json();
+        let states = document["interfaces"].as_array().unwrap();
+        let states = states
+            .iter()
+            .map(|row| [text(row, "name"), text(row, "state")]);
+        let skipped = ["nic0", "unsupported"];
+        assert_eq!(states.filter(|row| *row == skipped).count(), 1, "{command}");
+        assert_eq!(
+            document["not_judged"],
+            Value::Array(Vec::new()),
+            "by choice"
+        );
+    }
+    let first = |args: &[&str]| with(args).stdout.lines().next().unwrap().to_owned() + "\n";
+    let said = [
+        first(&["check"]),
+        first(&["status"]),
+        first(&["check", "nic0"]),
+        first(&["status", "nic0"]),
+        machine.fails(&["plan", "--rps", "off", "nic0", "--config", &at], 64),
+    ];
+    assert_data_eq!(
+        said.concat(),
+        str![[r"
+1 of 1 interface is as planned; the policy skips nic0. 6 IRQs move at the next interrupt.
+nic1 is set as planned; 6 IRQs move at the next interrupt; the policy skips nic0.
+No interface is planned; the policy skips nic0.
+No interface is planned; the policy skips nic0.
+nicpin: --rps has no effect on nic0 beside skip of the policy file; fix: leave it out
 
 "]]
     );
