@@ -32,7 +32,7 @@ pub struct HostOutcome {
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
     /// The word of a [`Reason`], or `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`;
-    /// from a plan `not-known`.
+    /// from a plan or a capture `not-known`.
     pub reason: &'static str,
     /// For `moved-by-other`: tools on the host that set affinity.
     pub by: Vec<String>,
@@ -59,12 +59,17 @@ struct PlanOrCheck {
     differs: Vec<Differing>,
     #[serde(default)]
     other_tools: Vec<String>,
+    /// Nothing tells what was applied.
+    #[serde(skip)]
+    is_capture: bool,
 }
 
 #[derive(Deserialize)]
 struct Differing {
     reason: Reason,
 }
+
+const NOT_KNOWN: &str = "not-known";
 
 pub type ReadHost = (Option<String>, Result<Host, String>);
 
@@ -102,7 +107,10 @@ impl Host {
     }
 
     pub fn from_check(check: &Check) -> Result<ReadHost, serde_json::Error> {
-        Ok(serde_json::from_str::<PlanOrCheck>(&serde_json::to_string_pretty(check)?)?.host())
+        let text = serde_json::to_string_pretty(check)?;
+        let mut document: PlanOrCheck = serde_json::from_str(&text)?;
+        document.is_capture = check.is_capture;
+        Ok(document.host())
     }
 }
 
@@ -202,13 +210,15 @@ impl PlanOrCheck {
     fn causes(&self, verdict: CheckState) -> Vec<Cause> {
         let mut causes: BTreeSet<&str> = BTreeSet::new();
         if verdict != Same {
-            causes.extend(
-                self.differs
-                    .iter()
-                    .map(|difference| difference.reason.name()),
-            );
+            let differs = self.differs.iter().map(|difference| difference.reason);
+            // An unreadable record leaves the state undetermined, which is said below.
+            let reasons = differs.filter(|reason| *reason != Reason::Unknown);
+            causes.extend(reasons.map(|reason| match reason {
+                Reason::NotApplied if self.is_capture => NOT_KNOWN,
+                reason => reason.name(),
+            }));
             if self.verdict.is_none() && self.writes > 0 {
-                causes.insert("not-known");
+                causes.insert(NOT_KNOWN);
             } else if self.channels > 0 {
                 causes.insert("channels-differ");
             }

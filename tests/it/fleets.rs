@@ -533,6 +533,27 @@ read more than once: 1 host
     );
 }
 
+#[test]
+fn the_reason_of_a_difference_is_said_once_and_only_where_it_is_known() {
+    let machine = Copy::of("two-socket-mlx4");
+    let dir = files(&[]);
+    let capture = dir.path().join("host-7.tar.gz");
+    let run = machine.nicpin(&["capture", "-o", capture.to_str().unwrap()]);
+    assert_eq!(run.code, 0);
+    let reasons = |path: &Path| {
+        let drift = report(&[path]).0["drift"].clone();
+        let drift = drift.as_array().unwrap().iter();
+        drift
+            .map(|drift| drift["reason"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(machine.dir()), ["not-applied"]);
+    assert_eq!(reasons(&capture), ["not-known"]);
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    machine.write("/run/nicpin/state.json", "{");
+    assert_eq!(reasons(machine.dir()), ["could-not-be-determined"]);
+}
+
 /// The result of the module or of a command on one host, and the report of a play with many.
 #[test]
 fn what_ansible_returns_is_read() {
