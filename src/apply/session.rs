@@ -1,5 +1,6 @@
 //! Apply, from the lock to the last read-back. All that a restore needs is on disk before the first write.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -11,7 +12,9 @@ use crate::apply::record::Record;
 use crate::apply::trial::Trial;
 use crate::apply::write::{has_new_managed, merge, write_plan};
 use crate::apply::{irqbalance, settings};
+use crate::cpuset::Inserted as _;
 use crate::machine::Machine;
+use crate::kinds::SettingId;
 use crate::machine::files::{IRQ_FILES, NET, queue_files};
 use crate::plan::{Cause, Plan, Why};
 use crate::report::applied::Applied;
@@ -85,12 +88,18 @@ pub fn apply_when_safe<E: From<ApplyError>>(
 ) -> Result<Applied, E> {
     let lock = Lock::take(root, "apply", options.wait)?;
     let earlier = Trial::load(root).map_err(ApplyError::from)?;
-    let earlier = earlier.filter(Trial::is_due);
-    if earlier.is_some() {
+    let mut earlier = earlier.filter(Trial::is_due);
+    let mut planned = BTreeSet::new();
+    if let Some(earlier) = &mut earlier {
         // An apply that is refused must not end an earlier trial.
-        make_plan(root)?;
+        let (machine, plan) = make_plan(root)?;
+        // What is planned now would be written at once again.
+        if earlier.over && options.trial.is_none() {
+            let settings = settings::planned_settings(&machine, &plan).into_iter();
+            planned = settings.map(|(setting, _)| setting.id()).inserted();
+        }
     }
-    let mut session = Session::begin(root, options, lock, earlier)?;
+    let mut session = Session::begin(root, options, lock, earlier, &planned)?;
     let (mut machine, mut plan) = make_plan(root)?;
     irqbalance::may_write(&plan)?;
     session.before.add(&machine, &plan);
@@ -186,6 +195,7 @@ impl<'a> Session<'a> {
         options: Options,
         lock: Lock,
         due: Option<Trial>,
+        planned: &BTreeSet<SettingId>,
     ) -> Result<Self, ApplyError> {
         let mut earlier = None;
         if let Some(trial) = due {
@@ -194,8 +204,13 @@ impl<'a> Session<'a> {
             if !over && !TrialGuard::open(root)?.has_ended() {
                 return Err(ApplyError::OnTrial { seconds });
             }
-            earlier =
-                Some(trial.restore(root)?).filter(|undone| over || !undone.had_nothing_to_do());
+            earlier = Some(trial.restore(root, planned)?).filter(|undone| {
+                if over {
+                    *undone != Restored::default()
+                } else {
+                    !undone.had_nothing_to_do()
+                }
+            });
         }
         let before = Trial::begin(root, options.trial.unwrap_or_default())?;
         Ok(Self {

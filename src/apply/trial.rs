@@ -4,6 +4,9 @@
 //! A trial that is over keeps settings that could not be restored, and every later apply tries again before it writes.
 //! irqbalance's bans are then left to `nicpin restore`: a later apply may have banned more.
 
+use std::collections::BTreeSet;
+use std::mem::take;
+
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -183,22 +186,33 @@ impl Trial {
         Ok(())
     }
 
-    /// Under the lock. Settings that could not be restored stay in the trial.
-    pub(crate) fn restore(self, root: &Root) -> Result<Restored, ApplyError> {
+    /// Under the lock. Settings that could not be restored stay in the trial, and so do `planned` ones, which the apply
+    /// that follows sets.
+    pub(crate) fn restore(
+        mut self,
+        root: &Root,
+        planned: &BTreeSet<SettingId>,
+    ) -> Result<Restored, ApplyError> {
+        let (planned, own) = take(&mut self.before)
+            .into_iter()
+            .partition(|(id, _)| planned.contains(id));
+        self.before = own;
         let restored = self.undo(root, &Why::because(Cause::BeforeTrial))?;
-        let texts = self.before.clone();
-        self.keep_unrestored(root, texts, &restored)?;
+        let texts = take(&mut self.before);
+        self.keep_unrestored(root, texts, planned, &restored)?;
         Ok(restored)
     }
 
-    /// Ends the trial, but keeps those of `texts` that could not be restored.
+    /// Ends the trial, but keeps those of `texts` that could not be restored, and `kept`.
     pub(crate) fn keep_unrestored(
         mut self,
         root: &Root,
         texts: Texts,
+        kept: Texts,
         restored: &Restored,
     ) -> Result<(), FileError> {
         self.before = restored.left_of(texts);
+        self.before.extend(kept);
         if !self.over {
             self.irqbalance_failed = restored
                 .irqbalance

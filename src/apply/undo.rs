@@ -1,5 +1,6 @@
 //! Restores the settings before the first apply, or before a trial.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::apply::error::ApplyError;
@@ -132,11 +133,11 @@ fn restore_if_due(
             Trial::remove(root)?;
             Ok(None)
         }
-        Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
+        Ok(Some(trial)) if is_due(&trial) => trial.restore(root, &BTreeSet::new()).map(Some),
         Ok(_) => Ok(None),
         Err(_) => {
             let (texts, restored) = restore_original(root, false)?;
-            Trial::default().keep_unrestored(root, texts, &restored)?;
+            Trial::default().keep_unrestored(root, texts, Texts::new(), &restored)?;
             Ok(Some(restored))
         }
     }

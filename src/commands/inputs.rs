@@ -13,7 +13,7 @@ use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
 use crate::screen::{Given, GivenOption, count_if_any, with_prefix};
 use crate::watch::state;
-use nicpin::apply::{Record, Trial, irqbalance};
+use nicpin::apply::{Record, Trial, TrialGuard, irqbalance};
 use nicpin::machine::files::NET;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
@@ -267,10 +267,14 @@ pub fn read_and_compare(
         ReadOptions::default(),
     )?;
     // Apply and confirm report a file that cannot be read.
-    let trial = Trial::waiting(root).ok().flatten();
+    let trial = Trial::load(root).ok().flatten();
     let trial = trial.filter(|trial| !trial.found_all_as_planned(root));
-    plan.notes.extend(trial.map(|trial| Note::TrialWaits {
-        seconds: trial.seconds,
+    plan.notes.extend(trial.and_then(|trial| match trial.over {
+        true => (trial.not_restored()).map(|left| Note::TrialNotRestored { left }),
+        false => Some(Note::TrialWaits {
+            seconds: trial.seconds,
+            unwatched: TrialGuard::open(root).is_ok_and(|watch| watch.has_ended()),
+        }),
     }));
     let mut given = cli.given.clone();
     let leaves_out = plan

@@ -320,10 +320,15 @@ pub enum Note {
     LinkIrqAffinity { path: String, policy: String },
 
     // Reports.
-    #[error(
-        "an apply --try of {seconds} s waits to be confirmed; otherwise the settings before it are restored"
-    )]
-    TrialWaits { seconds: u64 },
+    #[error("an apply --try of {seconds} s {}", if *.unwatched { "was not confirmed, and the process that would restore the settings before it has ended: the next apply restores them" } else { "waits to be confirmed; otherwise the settings before it are restored" })]
+    TrialWaits {
+        seconds: u64,
+        /// Whether the process that ends the trial was killed.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        unwatched: bool,
+    },
+    #[error("an apply --try was not confirmed, and {left}")]
+    TrialNotRestored { left: String },
     #[error(
         "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are processed on the program's CPU, not on the IRQ's"
     )]

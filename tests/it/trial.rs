@@ -1,7 +1,6 @@
 //! `apply --try` and `nicpin confirm`: settings are kept if confirmed and restored if not, whichever process is killed
 //! and whatever file is lost meanwhile.
 
-use std::cell::Cell;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
@@ -13,11 +12,11 @@ use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, codes, document, expect, note};
+use crate::support::run::{Copy, codes, document, expect, note, text};
 use crate::support::trial::{ended, kill_watcher, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
 use crate::support::wait_until;
-use nicpin::apply::{self, Options};
+use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
 
 /// What an apply restored first, of a trial that had ended without confirmation.
@@ -225,26 +224,54 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     assert_eq!(machine.texts(), before);
 }
 
-/// An apply that plans a setting overrides the trial.
+/// An apply that plans a setting overrides the trial, and does not restore what it would write again.
 #[test]
 fn what_could_not_be_restored_and_is_applied_stays_applied() {
     let machine = Copy::of("two-node");
+    let before = machine.texts();
     partly_restored_trial(&machine);
-    // It cannot be restored this time either, but it is planned.
-    let tried = Cell::new(0);
-    let root = machine.refusing_writes(Errno::EINVAL, move |path| {
-        path == REFUSED && tried.replace(tried.get() + 1) == 0
-    });
-    let planned = |root: &Root| read_and_plan(root, &[], &[]);
-    let done = apply::apply(&root, Options::default(), planned);
-    let done = done.unwrap();
-    assert!(
-        done.earlier
-            .is_some_and(|earlier| earlier.not_restored == 1)
-    );
+    assert_eq!(restored_first(&machine, &[]), Value::Null);
     let applied = machine.texts();
     assert_eq!(restored_first(&machine, &["nic1"]), Value::Null);
     assert_eq!(machine.texts(), applied);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+    // An apply that is refused leaves it to the next one.
+    partly_restored_trial(&machine);
+    let refused = apply::apply_when_safe(
+        &Root::open(machine.dir()).unwrap(),
+        Options::default(),
+        |root| read_and_plan(root, &[], &[]),
+        || Err(ApplyError::Confirm("not safe".to_owned())),
+    );
+    assert!(refused.is_err());
+    assert_eq!(restored_first(&machine, &["nic1"])["changed"], 1);
+}
+
+#[test]
+fn status_names_a_trial_that_is_not_watched_and_what_it_could_not_restore() {
+    let machine = Copy::of("two-node");
+    partly_restored_trial(&machine);
+    let status = document(&machine, &["status"]);
+    let said = text(note(&status, "trial-not-restored"), "text").to_owned() + "\n";
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    let status = document(&machine, &["status"]);
+    let waits = note(&status, "trial-waits");
+    assert_eq!(
+        (&waits["unwatched"], &waits["fix"]),
+        (&true.into(), &"nicpin confirm".into())
+    );
+    assert_data_eq!(
+        said + text(waits, "text") + "\n",
+        str![[r"
+an apply --try was not confirmed, and 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries again, and `nicpin restore` restores the settings before the first apply
+an apply --try of 3600 s was not confirmed, and the process that would restore the settings before it has ended: the next apply restores them
+
+"]]
+    );
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
 
 /// Whether the later trial changes something or nothing.
