@@ -13,7 +13,7 @@ use crate::cpuset::QueueSet;
 use crate::kinds::SettingKind;
 use crate::machine::files::queue_files;
 use crate::machine::{Channels, Machine};
-use crate::plan::{Cause, ChannelChange, Plan, Why, Write};
+use crate::plan::{ChannelChange, Plan, Write};
 use crate::read::ethtool;
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_of};
@@ -47,7 +47,7 @@ pub(crate) fn change_planned_channels(
             current: change.current.to_text().into(),
             interface: (&*change.interface).into(),
             number: 0,
-            why: Why::because(Cause::Stored((&*change.why).into())),
+            why: change.why.clone(),
         };
         let resets_rss = table.is_some_and(|rss| rss.queues.is_some());
         let obstacle = obstacle.clone();

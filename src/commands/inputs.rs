@@ -269,12 +269,14 @@ pub fn read_and_compare(
     // Apply and confirm report a file that cannot be read.
     let trial = Trial::load(root).ok().flatten();
     let trial = trial.filter(|trial| !trial.found_all_as_planned(root));
-    plan.notes.extend(trial.and_then(|trial| match trial.over {
-        true => (trial.not_restored()).map(|left| Note::TrialNotRestored { left }),
-        false => Some(Note::TrialWaits {
+    plan.notes.extend(trial.and_then(|trial| {
+        if trial.over {
+            return (trial.not_restored()).map(|left| Note::TrialNotRestored { left });
+        }
+        Some(Note::TrialWaits {
             seconds: trial.seconds,
             unwatched: TrialGuard::open(root).is_ok_and(|watch| watch.has_ended()),
-        }),
+        })
     }));
     let mut given = cli.given.clone();
     let leaves_out = plan

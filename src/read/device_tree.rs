@@ -3,8 +3,8 @@
 //! `interrupts` has a few cells for each interrupt, by the binding of its controller (`interrupt-parent`, of the node or
 //! one above), `interrupts-extended` names a controller before each; `interrupt-names` has a text for each in the same
 //! order (`Documentation/devicetree/bindings/interrupt-controller`). Arm's GIC has type (0: shared, SPI; 1: of a CPU,
-//! PPI), number, flags, and for some GICs one more cell. Controllers in front of it (MediaTek's `sysirq`, i.MX' GPC, TI's
-//! crossbar) take the same cells and count without the GIC's offset. Others begin with the number, as RISC-V's PLIC.
+//! PPI), number, flags, and for some GICs one more cell. Controllers in front of it (`sysirq` of
+//! `MediaTek`, GPC of i.MX, TI's crossbar) take the same cells and count without the GIC's offset. Others begin with the number, as RISC-V's PLIC.
 //! Without the controller's node the cells show the binding: a GIC's, or as many numbers as names.
 
 use crate::machine::TreeInterrupt;
