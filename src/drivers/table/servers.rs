@@ -80,7 +80,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         "nbl nbl_core",
         &[
             "nbl_txrx{n}@pci:{pci} = combined",
-            "NBL{h}-{way}-{n} = combined",
+            "NBL{h}-TxRx-{n} = combined",
             "nbl_mailbox@pci:{pci} = control",
             "nbl_abnormal@pci:{pci} = control",
             "nbl_adminq@pci:{pci} = control",
