@@ -83,7 +83,7 @@ impl Irq {
         let now = Self::now(root, vector.irq);
         let named = handlers.of(vector.irq).unwrap_or_default();
         // A shared line has handlers of others, too.
-        let mut own = vector.action.split(", ");
+        let mut own = vector.action.iter();
         own.all(|own| named.iter().any(|name| name == own))
             .then_some(now)
     }

@@ -246,7 +246,7 @@ fn has_other_handler(
     let handlers = Handlers::new(root)
         .of_file(write.number)?
         .unwrap_or_default();
-    let is_planned = |handler: &String| planned.action.contains(&**handler);
+    let is_planned = |handler: &String| planned.action.has(handler);
     Ok(!handlers.is_empty() && !handlers.iter().any(is_planned))
 }
 

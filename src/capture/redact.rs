@@ -377,7 +377,7 @@ fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a
         let vectors = interface.vectors.iter().map(|vector| &vector.action);
         let handlers = vectors.chain(unknown.map(|vector| &vector.action));
         let driver = interface.driver.as_deref();
-        handlers.flat_map(move |handlers| handlers.split(", ").map(move |name| (driver, name)))
+        handlers.flat_map(move |handlers| handlers.iter().map(move |name| (driver, name)))
     });
     let listed = listed.values().flatten().map(|name| (None, &**name));
     known.chain(listed).collect()

@@ -10,6 +10,7 @@ use crate::drivers::Numbering::{
     TxThenRx,
 };
 use crate::drivers::{ActionName, Driver, Told};
+use crate::machine::HandlerNames;
 use crate::machine::Role::{self, Combined, Control, Data, Rx, Tx};
 use crate::machine::Source::{self, Name, Order};
 
@@ -20,6 +21,12 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) named: ActionName<'a>,
     /// `None` if the name does not distinguish the vector from others.
     pub(crate) placed: Option<VectorUse<'a>>,
+}
+
+impl NamedVector<'_> {
+    pub(super) fn handler_names(self) -> HandlerNames {
+        HandlerNames::new(vec![self.action.to_owned()])
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

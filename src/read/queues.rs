@@ -8,20 +8,20 @@ use crate::drivers::Numbering::{Queue, Rank, RxThenTx};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{Name, Netlink};
 use crate::machine::netdev::IrqQueues;
-use crate::machine::{Interface, UnknownVector};
+use crate::machine::{HandlerNames, Interface, UnknownVector};
 use crate::read::names::{NamedVector, VectorUse};
 use crate::root::Result;
 
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
-pub(crate) type KnownVector<'a> = (u32, String, VectorUse<'a>);
+pub(crate) type KnownVector<'a> = (u32, HandlerNames, VectorUse<'a>);
 
 /// Returns the vectors with a known use; records in `interface` the others, and where netlink and a name disagree.
-/// `named` are placed by name; `action` returns the names of an IRQ's handlers.
+/// `named` are placed by name; `handlers` returns the names of an IRQ's handlers, if it has any.
 pub(crate) fn settle<'v>(
     interface: &mut Interface,
     named: &[NamedVector<'v>],
     reported: &Reported,
-    action: impl Fn(u32) -> Result<Option<String>>,
+    handlers: impl Fn(u32) -> Result<Option<HandlerNames>>,
 ) -> Result<Vec<KnownVector<'v>>> {
     let mut named: BTreeMap<u32, NamedVector> =
         named.iter().map(|vector| (vector.irq, *vector)).inserted();
@@ -30,8 +30,8 @@ pub(crate) fn settle<'v>(
         let by_name = named.remove(&irq);
         let placed = by_name.and_then(|found| found.placed);
         let name = match by_name {
-            Some(found) => Some(found.action.to_owned()),
-            None => action(irq)?,
+            Some(found) => Some(found.handler_names()),
+            None => handlers(irq)?,
         };
         let known = by_netlink(queues, placed, reported);
         let Some((name, mut known)) = name.zip(known) else {
@@ -53,7 +53,7 @@ pub(crate) fn settle<'v>(
         vectors.push((irq, name, known));
     }
     for (irq, found) in named {
-        let (action, named) = (found.action.to_owned(), found.named);
+        let (action, named) = (found.handler_names(), found.named);
         let Some(placed) = found.placed else {
             interface
                 .unknown_vectors
@@ -178,7 +178,7 @@ mod tests {
         let reported = reported.iter().map(queues).collect();
         let action = |irq: u32| {
             let name = (irq as usize).checked_sub(98).and_then(|at| names.get(at));
-            Ok(name.map(|&name| name.to_owned()))
+            Ok(name.map(|&name| HandlerNames::new(vec![name.to_owned()])))
         };
         let mut interface = Interface::default();
         let vectors = settle(&mut interface, &found, &reported, action).unwrap();

@@ -17,7 +17,9 @@ use crate::drivers::{
 use crate::machine::files::{IRQ_FILES, NET, affinity_file};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
-use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
+use crate::machine::{
+    HandlerNames, Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector,
+};
 use crate::read::delivery;
 use crate::read::device::hex;
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
@@ -132,7 +134,7 @@ fn read_device(
                 let owner = owners.next().unwrap_or(0);
                 ports[owner].interface.unknown_vectors.push(UnknownVector {
                     irq: *irq,
-                    action: actions.join(", "),
+                    action: HandlerNames::new(actions.clone()),
                 });
             }
             _ => {}
@@ -141,9 +143,9 @@ fn read_device(
     let lent = named.iter().flatten();
     let lent = lent.filter(|vector| vector.named.numbering == Lent);
     let lent = lent.map(|vector| vector.irq).collect_vec();
-    let action = |irq: u32| {
-        let actions = handlers.of(irq)?;
-        Ok((!actions.is_empty()).then(|| actions.join(", ")))
+    let handler_names = |irq: u32| {
+        let found = handlers.of(irq)?;
+        Ok((!found.is_empty()).then(|| HandlerNames::new(found)))
     };
     let are_all = ports
         .iter()
@@ -160,7 +162,7 @@ fn read_device(
             is_alone,
         };
         place(known, &mut named);
-        let settled = settle(interface, &named, &port.reported, action)?;
+        let settled = settle(interface, &named, &port.reported, handler_names)?;
         for (irq, action, placed) in settled {
             add_vector(root, port, UnknownVector { irq, action }, placed)?;
         }
@@ -283,20 +285,24 @@ fn share(ports: &mut [Port]) {
             continue;
         }
         let is_port = |name: &str| ports.iter().any(|port| port.interface.name == name);
-        let is_anonymous = |name: &String| {
+        let is_anonymous = |name: &str| {
             !classified(ports, name).any(|named| named.interface.is_some_and(is_port))
                 && port_named_in(ports, name).is_none()
         };
-        let has_anonymous = |port: &usize| ports[*port].queue_names.iter().any(is_anonymous);
+        let has_anonymous = |port: &usize| {
+            let mut names = ports[*port].queue_names.iter();
+            names.any(|names| names.iter().all(is_anonymous))
+        };
         let mut owners = (0..ports.len()).filter(has_anonymous);
         // The owner's driver uses the same names; sub-functions without vectors share those of their parent.
-        let is_own = |name: &String| {
+        let is_own = |name: &str| {
             let named = own.patterns.classify(name);
             named.is_some_and(|named| named.role.is_queue())
         };
-        let alike = owners
-            .clone()
-            .find(|&port| ports[port].queue_names.iter().any(is_own));
+        let alike = owners.clone().find(|&port| {
+            let mut names = ports[port].queue_names.iter().flat_map(HandlerNames::iter);
+            names.any(is_own)
+        });
         let Some(owner) =
             alike.or_else(|| owners.next().filter(|_| own.interface.vectors.is_empty()))
         else {

@@ -445,7 +445,7 @@ fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
     machine.cards.push(card);
     let host = machine.read();
     assert_eq!(vectors(&host.interfaces[0]), ["19=Combined 0"]);
-    assert_eq!(host.interfaces[0].vectors[0].action, "eth1");
+    assert_eq!(host.interfaces[0].vectors[0].action.to_string(), "eth1");
 }
 
 #[test]
@@ -531,9 +531,11 @@ fn vectors_whose_queues_are_not_known_are_data() {
     ]) {
         let vectors = interface.vectors.iter();
         let found: Vec<_> = vectors
-            .map(|v| (v.role, v.queue, v.action.as_str()))
+            .map(|v| (v.role, v.queue, v.action.to_string()))
             .collect();
-        let data = names.iter().map(|name| (Role::Data, None, *name));
+        let data = names
+            .iter()
+            .map(|name| (Role::Data, None, (*name).to_owned()));
         assert_eq!(found, data.collect::<Vec<_>>());
     }
 }

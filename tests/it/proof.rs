@@ -301,7 +301,7 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     };
     for vector in &machine.done.plan.interfaces[0].vectors {
         set(vector.irq, "per_cpu_count", "0,0,0,0,0,0,0,0");
-        set(vector.irq, "actions", &vector.action);
+        set(vector.irq, "actions", &vector.action.to_string());
     }
     let root = Root::open_with_faults(&machine.tree.path("/"), |FileAccess { path, .. }| {
         assert_ne!(path, "/proc/interrupts");

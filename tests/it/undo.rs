@@ -491,25 +491,27 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
     assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
 }
 
-/// As by `ethtool -L` of two cards.
+/// As by `ethtool -L` of two cards, or of one: the IRQ of a queue is that of the link now.
 #[test]
-fn an_irq_number_that_another_card_gets_before_an_apply_writes() {
-    let machine = Copy::of("four-node");
-    let affinity = "/proc/irq/60/smp_affinity";
-    let first = machine.read(affinity);
-    let root = Root::open(machine.dir()).unwrap();
-    let done = apply::apply(&root, Options::default(), |root| {
-        let planned = planned_for(root, &["nic1"])?;
-        std::fs::create_dir_all(machine.path("/sys/kernel/irq/60")).unwrap();
-        machine.write("/sys/kernel/irq/60/actions", "nvme0q1\n");
-        Ok::<_, ApplyError>(planned)
-    })
-    .unwrap();
-    let result = done.results.iter().find(|result| result.number == 60);
-    assert_eq!(result.unwrap().outcome, Outcome::Vanished);
-    assert_eq!(machine.read(affinity), first);
-    let others = done.results.iter().filter(|result| result.number != 60);
-    assert!(others.clone().count() > 1 && !others.clone().any(WriteResult::failed));
+fn an_irq_number_that_another_handler_gets_before_an_apply_writes() {
+    for handler in ["nvme0q1", "nic1"] {
+        let machine = Copy::of("four-node");
+        let affinity = "/proc/irq/60/smp_affinity";
+        let first = machine.read(affinity);
+        let root = Root::open(machine.dir()).unwrap();
+        let done = apply::apply(&root, Options::default(), |root| {
+            let planned = planned_for(root, &["nic1"])?;
+            std::fs::create_dir_all(machine.path("/sys/kernel/irq/60")).unwrap();
+            machine.write("/sys/kernel/irq/60/actions", &format!("{handler}\n"));
+            Ok::<_, ApplyError>(planned)
+        })
+        .unwrap();
+        let result = done.results.iter().find(|result| result.number == 60);
+        assert_eq!(result.unwrap().outcome, Outcome::Vanished, "{handler}");
+        assert_eq!(machine.read(affinity), first, "{handler}");
+        let others = done.results.iter().filter(|result| result.number != 60);
+        assert!(others.clone().count() > 1 && !others.clone().any(WriteResult::failed));
+    }
 }
 
 /// The number of a vector that was read may have another IRQ when it is recorded: it is no sign that the first one is

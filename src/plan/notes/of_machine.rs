@@ -3,7 +3,7 @@
 use itertools::{Itertools as _, chain};
 
 use crate::machine::others::{OtherTool, UnusedFunction};
-use crate::machine::{Interface, Machine, Selection};
+use crate::machine::{HandlerNames, Interface, Machine, Selection};
 use crate::plan::data::{IrqbalancePlan, Plan};
 use crate::plan::note::Note;
 use crate::policy::{Balancer, Policy};
@@ -55,18 +55,14 @@ pub(crate) fn machine_notes(
             .filter(|interface| interface.has_driver(&row.name));
         let here = own.flat_map(|interface| {
             let known = interface.vectors.iter().map(|vector| &vector.action);
-            known.chain(
-                interface
-                    .unknown_vectors
-                    .iter()
-                    .map(|vector| &vector.action),
-            )
+            let unknown = interface.unknown_vectors.iter();
+            known.chain(unknown.map(|vector| &vector.action))
         });
-        let here = here.cloned().collect_vec();
-        let is_unmatched = !here.is_empty() && !here.iter().any(|action| row.has_name(action));
+        let mut names = here.clone().flat_map(HandlerNames::iter).peekable();
+        let is_unmatched = names.peek().is_some() && !names.any(|name| row.has_name(name));
         is_unmatched.then(|| Note::NamesUnmatched {
             driver: row.name.clone(),
-            here,
+            here: here.map(ToString::to_string).collect(),
         })
     });
     let no_irqs = machine.missing().map(|_| {
