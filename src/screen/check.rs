@@ -94,7 +94,7 @@ fn verdict(check: &Check, given: &Given) -> String {
     let fixing = if is_whole {
         given
     } else {
-        &given.without("--strict")
+        &given.without(&["--strict"])
     };
     let (differs, apply) = (check.differ(), unbroken(&fixing.apply()));
     let settings = count(differs, "setting");

@@ -35,24 +35,20 @@ impl Given {
         self.added_to(command) + &self.selectors
     }
 
-    /// Leaves out options that the command has already.
     pub fn added_to(&self, command: &str) -> String {
-        let others = self
-            .options
-            .iter()
-            .filter(|option| !command.split(' ').contains(&*option.name));
-        once(command)
-            .chain(others.map(|option| &*option.words))
-            .join(" ")
+        let options = self.options.iter().map(|option| &*option.words);
+        once(command).chain(options).join(" ")
     }
 
     pub fn has(&self, name: &str) -> bool {
         self.options.iter().any(|option| option.name == name)
     }
 
-    pub fn without(&self, name: &str) -> Self {
+    pub fn without(&self, names: &[&str]) -> Self {
         let mut given = self.clone();
-        given.options.retain(|option| option.name != name);
+        given
+            .options
+            .retain(|option| !names.contains(&&*option.name));
         given
     }
 }

@@ -183,10 +183,12 @@ impl Page {
                 _ => ["Note: ", "Fix: "],
             };
             let (command, subject) = match note.command() {
-                Some((command, interface)) => {
+                Some(command) => {
                     // A stored plan takes no other option of a plan.
-                    let given = self.given.without("--plan");
-                    (given.added_to(&command), Some(selector(interface)))
+                    let advised = command.options.iter().map(|(option, _)| *option);
+                    let given = self.given.without(&advised.chain(["--plan"]).collect_vec());
+                    let words = given.added_to(&command.to_string());
+                    (words, Some(selector(command.interface)))
                 }
                 None => (with_prefix("", advice.map(|advice| advice.text)), None),
             };

@@ -394,7 +394,7 @@ fn a_table_that_can_only_be_read_is_not_advised() {
             let plan = host::plan_with(&machine, options, &[]);
             let mut notes = host::of(&plan, "eth0").notes.iter();
             let note = notes.find(|found| found.code() == note).unwrap();
-            let command = note.command().map(|(command, _)| command);
+            let command = note.command().map(|command| command.to_string());
             assert_eq!(
                 command.is_some_and(|command| command.contains("--rss candidates")),
                 is_advised,

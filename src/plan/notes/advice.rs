@@ -1,5 +1,7 @@
 //! Advice for each note.
 
+use std::fmt::{self, Display, Formatter};
+
 use itertools::Itertools as _;
 
 use crate::machine::files::queue_file;
@@ -16,6 +18,23 @@ pub struct Advice {
     pub optional: bool,
 }
 
+/// An advised `nicpin` command. Interfaces with the same command can be given together.
+#[derive(Debug)]
+pub struct AdvisedCommand<'a> {
+    pub name: &'static str,
+    pub options: Vec<(&'static str, String)>,
+    pub interface: &'a str,
+}
+
+impl Display for AdvisedCommand<'_> {
+    /// Without the interface.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "nicpin {}", self.name)?;
+        let mut options = self.options.iter();
+        options.try_for_each(|(option, value)| write!(f, " {option} {value}"))
+    }
+}
+
 impl Note {
     pub fn advice(&self) -> Option<Advice> {
         let command = self.command();
@@ -25,7 +44,7 @@ impl Note {
             _ => command.is_some(),
         };
         let text = match command {
-            Some((command, interface)) => format!("{command} {}", selector(interface)),
+            Some(command) => format!("{command} {}", selector(command.interface)),
             None => self.shell().or_else(|| self.instruction())?,
         };
         Some(Advice { text, optional })
@@ -47,20 +66,19 @@ impl Note {
         )
     }
 
-    /// The advised `nicpin` command without its last argument, and that argument: an interface. Interfaces with the
-    /// same command can be given together.
-    pub fn command(&self) -> Option<(String, &str)> {
+    pub fn command(&self) -> Option<AdvisedCommand<'_>> {
+        let rss = || ("--rss", "candidates".to_owned());
         let (options, interface) = match self {
             Self::QueuesExceedCores {
                 interface,
                 irq_cores: Some(cores),
                 ..
-            } => (format!("--irq-cores {cores} --rss candidates"), interface),
+            } => (vec![("--irq-cores", cores.to_string()), rss()], interface),
             Self::RssBeyondCandidates {
                 interface,
                 avoidable: true,
                 ..
-            } => ("--rss candidates".to_owned(), interface),
+            } => (vec![rss()], interface),
             Self::QueuesExceedCores {
                 interface,
                 advised: Some(channels),
@@ -75,15 +93,27 @@ impl Note {
                 interface,
                 advised: channels,
                 ..
-            } => (format!("--channels {channels}"), interface),
-            Self::PackageHasMore { interface, .. } => ("--widen package".to_owned(), interface),
+            } => (vec![("--channels", channels.to_string())], interface),
+            Self::PackageHasMore { interface, .. } => {
+                (vec![("--widen", "package".to_owned())], interface)
+            }
             Self::VectorsShared {
                 owner,
                 planned: false,
-            } => return Some(("nicpin plan".to_owned(), owner)),
+            } => {
+                return Some(AdvisedCommand {
+                    name: "plan",
+                    options: vec![],
+                    interface: owner,
+                });
+            }
             _ => return None,
         };
-        Some((format!("nicpin apply {options}"), interface))
+        Some(AdvisedCommand {
+            name: "apply",
+            options,
+            interface,
+        })
     }
 
     pub fn shell(&self) -> Option<String> {
