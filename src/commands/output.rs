@@ -199,7 +199,11 @@ pub fn say(text: &str) {
 
 /// `json`: also prints the error as JSON, without the usage.
 pub fn say_usage(mut error: clap::Error, json: bool) {
-    let said = |error: &clap::Error| error.to_string().replacen("error: ", "", 1);
+    // clap has no other way to print its errors without this word.
+    let said = |error: &clap::Error| {
+        let text = error.to_string();
+        text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+    };
     let _ = write!(io::stderr(), "{}{}", speaker(), printable(&said(&error)));
     if json {
         error.remove(ContextKind::Usage);
