@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{Irq, LastSet, Record, of_plan};
 use crate::cpuset::{CpuSet, Inserted as _};
-use crate::kinds::Place;
-use crate::kinds::Setting;
+use crate::kinds::{Place, Setting};
 use crate::machine::Machine;
 use crate::machine::wording::cpu_list;
 use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
-use crate::report::check::Check;
+use crate::report::check::{Check, other_tools};
 use crate::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
@@ -28,18 +27,9 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
     check.applied = Record::exists(root);
     check.is_capture = root.is_capture();
     // Needed only to find out who moved a vector.
-    if check
-        .differs
-        .iter()
-        .any(|difference| difference.reason == MovedByOther)
-    {
-        let name = check
-            .other_tools
-            .iter_mut()
-            .find(|tool| *tool == "irqbalance");
-        if let Some((name, version)) = name.zip(irqbalance::version(root)) {
-            *name = format!("irqbalance {version}");
-        }
+    let is_moved = |difference: &Difference| difference.reason == MovedByOther;
+    if plan.irqbalance.is_some() && check.differs.iter().any(is_moved) {
+        check.other_tools = other_tools(plan, irqbalance::version(root).as_deref());
     }
     check
 }
@@ -122,6 +112,7 @@ pub fn differences(
             .and_then(|set| set.fallback.as_ref());
         if fallback.is_some_and(|cpu| same(cpu, &write.current)) {
             found.fallbacks.push(Fallback {
+                irq: write.number,
                 path: write.path.clone(),
                 planned: write.value.clone(),
                 holds: write.current.to_string(),

@@ -75,7 +75,7 @@ pub enum CheckState {
     CouldNotBeDetermined,
 }
 
-fn other_tools(plan: &Plan) -> Vec<String> {
+pub(crate) fn other_tools(plan: &Plan, irqbalance_version: Option<&str>) -> Vec<String> {
     let irqbalance = plan.irqbalance.iter().filter(|running| !running.lasts);
     let others = plan.notes.iter().filter_map(|note| match note {
         Note::TunedRunning { .. } => Some("tuned"),
@@ -84,9 +84,11 @@ fn other_tools(plan: &Plan) -> Vec<String> {
         _ => None,
     });
     irqbalance
-        .map(|_| "irqbalance")
-        .chain(others)
-        .map(str::to_owned)
+        .map(|_| match irqbalance_version {
+            Some(version) => format!("irqbalance {version}"),
+            None => "irqbalance".to_owned(),
+        })
+        .chain(others.map(str::to_owned))
         .collect()
 }
 
@@ -134,7 +136,7 @@ impl Check {
             channels: plan.channels.clone(),
             unknown,
             unmovable: UnmovableVector::of(plan),
-            other_tools: other_tools(plan),
+            other_tools: other_tools(plan, None),
             notes: notes.cloned().collect(),
             left_alone: NoteAbout::left_alone(plan),
             not_judged,

@@ -113,6 +113,8 @@ pub struct Differences {
 /// A vector that got another CPU, because the planned one had no free interrupt vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
+    #[serde(skip)]
+    pub irq: u32,
     pub path: String,
     pub planned: String,
     pub holds: String,
@@ -412,13 +414,13 @@ fn settings_without_measure<'a>(
             let placement = vector.placement.as_ref();
             placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
         })
-        .map(|vector| affinity_file(vector.irq))
+        .map(|vector| vector.irq)
         .collect();
     let (mut rps, mut others) = (0_u64, 0);
     for write in differs {
         match write.kind {
             SettingKind::Rps => rps += 1,
-            SettingKind::Vector => others += u64::from(hinted.contains(&write.path)),
+            SettingKind::Vector => others += u64::from(hinted.contains(&write.number)),
             SettingKind::Xps => others += u64::from(xps_is_off),
             _ => others += 1,
         }

@@ -71,8 +71,7 @@ impl VectorStatus {
         let own = interface.local_to(vector, machine);
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
-        let path = affinity_file(vector.irq);
-        let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
+        let on_fallback = fallbacks.iter().any(|fallback| fallback.irq == vector.irq);
         let is_known = vector.reported().is_some();
         let is_apart = |cpus: &CpuSet| match vector.reported() {
             Some(_) => effective.intersects(cpus),

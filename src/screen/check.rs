@@ -55,6 +55,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         path,
         planned,
         holds,
+        ..
     } in &check.fallbacks
     {
         let why = "the planned CPU had no free interrupt vector";

@@ -12,7 +12,7 @@ use crate::screen::{
 };
 use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::kinds::on_or_off;
-use nicpin::machine::Role::{Rx, Tx};
+use nicpin::machine::Role::{self, Combined, Control, Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
 use nicpin::plan::{
     Cause, HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SettingKind, Why,
@@ -56,6 +56,8 @@ pub(super) fn pending(plan: &Plan) -> usize {
 }
 
 struct Item<'a> {
+    /// Of a vector.
+    role: Option<Role>,
     label: &'static str,
     number: Option<u32>,
     id: u32,
@@ -85,6 +87,7 @@ impl<'a> Item<'a> {
         });
         let placed = text_or(placed, "");
         Self {
+            role: Some(vector.role),
             label: role_word(vector.role),
             number: vector.queue,
             id: vector.irq,
@@ -110,6 +113,7 @@ impl<'a> Item<'a> {
             _ => "thread",
         };
         Self {
+            role: None,
             label,
             number: thread.queue,
             id: thread.pid,
@@ -163,12 +167,14 @@ impl Rows<'_> {
             for run in self.runs(&alike, self.most_runs) {
                 let pass = pass(&run, &mut cores, &mut taken);
                 let numbers = run.iter().filter_map(|item| item.number).collect_vec();
-                let s = text_if(label == "queue" && numbers.len() > 1, "s");
                 let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
                 let first = run[0];
+                let s = text_if(first.role == Some(Combined) && numbers.len() > 1, "s");
                 let (reason, more) = match self.detail {
                     // The word "unchanged" is reason enough.
-                    Runs if label == "control" && first.planned.is_none() => (String::new(), ""),
+                    Runs if first.role == Some(Control) && first.planned.is_none() => {
+                        (String::new(), "")
+                    }
                     Runs => (first.why.cause.to_string(), &*pass),
                     Queues => (first.why.to_string(), ""),
                     Reasons => (first.why.to_string(), &*first.more),
@@ -216,6 +222,7 @@ impl Rows<'_> {
             let write = writes.get(&(kind, queue));
             let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
             Item {
+                role: None,
                 label: way,
                 number: Some(queue),
                 id: queue,
