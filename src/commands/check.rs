@@ -14,7 +14,7 @@ use crate::screen::{self, Given};
 use crate::start::seconds_since_1970;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
-use nicpin::report::run::Watcher;
+use nicpin::report::watcher::Watcher;
 use nicpin::root::Root;
 
 #[derive(Args)]

@@ -21,7 +21,7 @@ use nicpin::plan::{Found, Note, Plan, RssUnchanged};
 use nicpin::policy::Policy;
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::report::difference::NoteAbout;
-use nicpin::report::run::Watcher;
+use nicpin::report::watcher::Watcher;
 use nicpin::root::{FileError, Root};
 
 /// An error of the command line that only the machine or the command itself reveals.

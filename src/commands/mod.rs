@@ -27,7 +27,7 @@ mod sampling;
 mod status;
 pub mod topics;
 mod watch;
-mod watched;
+mod watch_run;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -114,7 +114,7 @@ pub enum Command {
     AwaitConfirm(confirm::AwaitConfirmArgs),
     /// Started by `nicpin watch`: applies once, or with `--observe` checks, and prints a report for it
     #[command(hide = true)]
-    WatchRun(watched::WatchRunArgs),
+    WatchRun(watch_run::WatchRunArgs),
     /// Answer irqbalance as its policy script: print `ban=true` for IRQs that nicpin plans
     IrqbalancePolicy(irqbalance_policy::IrqbalancePolicyArgs),
 }
@@ -213,7 +213,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
             };
             // The watcher's copy of a policy whose file has become invalid.
             watcher.general.config = general.config.clone().or(watcher.general.config);
-            watched::run(&watcher.general, watch_args, args, out)
+            watch_run::run(&watcher.general, watch_args, args, out)
         }
     }
 }

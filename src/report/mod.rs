@@ -11,7 +11,7 @@ pub mod measure;
 pub mod nodes;
 pub mod outcome;
 pub mod restored;
-pub mod run;
 pub mod state;
 pub mod status;
 pub mod vectors;
+pub mod watcher;

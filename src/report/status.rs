@@ -13,8 +13,8 @@ use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, NoteAbout, all_refused, moves_without_gain};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
-use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
+use crate::report::watcher::Watcher;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.status/1")]

@@ -15,7 +15,7 @@ use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::{Check, PluginStatus, Ranges, Thresholds, alert};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState as State;
-use nicpin::report::run::Watcher;
+use nicpin::report::watcher::Watcher;
 
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 

@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{count, enclose, text_if, time, with_prefix};
-use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
+use nicpin::report::watcher::{WaitsFor, Watcher, WatcherRun};
 
 pub(super) fn watcher(page: &mut Page, watcher: &Watcher) {
     let text = format!(

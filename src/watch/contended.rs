@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nicpin::kinds::SettingId;
 use nicpin::report::run::LeftAlone;
+use nicpin::report::watcher::LeftAlone;
 
 use crate::watch::report::RestoredSetting;
 
@@ -153,7 +154,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use nicpin::report::run::ChangedSetting;
+    use nicpin::report::watcher::ChangedSetting;
     use proptest::prelude::*;
 
     use super::*;

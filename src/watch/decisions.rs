@@ -131,7 +131,7 @@ impl Decisions {
 mod tests {
     use std::collections::BTreeSet;
 
-    use nicpin::report::run::ChangedSetting;
+    use nicpin::report::watcher::ChangedSetting;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

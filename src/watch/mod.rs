@@ -11,10 +11,11 @@ pub mod journal;
 mod messages;
 mod outcome;
 mod report;
+pub mod run;
 mod schedule;
 mod sources;
 pub mod state;
 mod watcher;
 
-pub use report::{RestoredSetting, RunReport};
+pub use report::RestoredSetting;
 pub use watcher::{Watch, watch};

@@ -15,6 +15,7 @@ use crate::watch::report::{RestoredSetting, RunReport};
 use crate::watch::watcher::Loop;
 use nicpin::machine::files::affinity_file;
 use nicpin::report::run::{WaitsFor, WatcherRun};
+use nicpin::report::watcher::{WaitsFor, WatcherRun};
 
 const LAST_RUNS: usize = 5;
 

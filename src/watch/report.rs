@@ -13,7 +13,7 @@ use nicpin::report::check::Check;
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::outcome::IrqbalanceAction::Banned;
 use nicpin::report::outcome::{Outcome, WriteResult};
-use nicpin::report::run::ChangedSetting;
+use nicpin::report::watcher::ChangedSetting;
 
 const MOST_FAILURES: usize = 3;
 

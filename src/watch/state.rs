@@ -8,7 +8,7 @@ use procfs::FromRead as _;
 use procfs::process::Stat;
 
 use nicpin::apply::{Lock, StateFile, Trial, TrialGuard};
-use nicpin::report::run::{WaitsFor, Watcher};
+use nicpin::report::watcher::{WaitsFor, Watcher};
 use nicpin::root::{FileError, Root};
 
 pub const WATCHER: StateFile = StateFile {

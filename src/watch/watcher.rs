@@ -26,7 +26,7 @@ use crate::watch::sources::Sources;
 use crate::watch::state;
 use nicpin::apply::Lock;
 use nicpin::policy::Policy;
-use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
+use nicpin::report::watcher::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::{Root, sys};
 
 /// A run is ended after this time; it is first asked to stop before its next write.
