@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 
 use crate::screen::{Given, text_if, with_prefix};
 use nicpin::plan::binding::MemoryBinding;
-use nicpin::policy::{AVOID_EXCLUSIVE, PolicyEntry, SETTINGS, Settings, Value};
+use nicpin::policy::{AVOID_EXCLUSIVE, PolicyEntry, PolicyValue, SETTINGS, Settings};
 
 #[derive(Args)]
 #[command(next_help_heading = "General options", next_display_order = 900)]
@@ -128,7 +128,7 @@ impl TargetArgs {
         let mut target = self.clone();
         let settings = &mut target.policy.0;
         if avoids_exclusive && settings.get(&AVOID_EXCLUSIVE).is_none() {
-            settings.set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
+            settings.set(&AVOID_EXCLUSIVE.entry(), PolicyValue::Word("true"));
         }
         target
     }
@@ -197,7 +197,9 @@ impl FromArgMatches for PolicyArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for entry in options() {
             let given = match entry.switch() {
-                Some((word, _)) => matches.get_flag(entry.key).then_some(Value::Word(word)),
+                Some((word, _)) => matches
+                    .get_flag(entry.key)
+                    .then_some(PolicyValue::Word(word)),
                 None => matches.get_one(entry.key).cloned(),
             };
             if let Some(value) = given {
@@ -272,14 +274,14 @@ fn help(entry: &PolicyEntry) -> String {
 struct Values(&'static PolicyEntry);
 
 impl TypedValueParser for Values {
-    type Value = Value;
+    type Value = PolicyValue;
 
     fn parse_ref(
         &self,
         command: &Command,
         arg: Option<&Arg>,
         value: &OsStr,
-    ) -> Result<Value, Error> {
+    ) -> Result<PolicyValue, Error> {
         let Self(entry) = *self;
         StringValueParser::new()
             .try_map(|text| entry.read(&text))

@@ -25,12 +25,12 @@ pub struct HostOutcome {
     pub verdict: CheckState,
     /// The worst state; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
-    pub causes: Vec<Cause>,
+    pub causes: Vec<DriftCause>,
     pub not_judged: Vec<String>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Cause {
+pub struct DriftCause {
     /// The word of a [`Reason`], or `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`;
     /// from a plan or a capture `not-known`.
     pub reason: &'static str,
@@ -207,7 +207,7 @@ impl PlanOrCheck {
         (name, Ok(host))
     }
 
-    fn causes(&self, verdict: CheckState) -> Vec<Cause> {
+    fn causes(&self, verdict: CheckState) -> Vec<DriftCause> {
         let mut causes: BTreeSet<&str> = BTreeSet::new();
         if verdict != Same {
             let differs = self.differs.iter().map(|difference| difference.reason);
@@ -231,7 +231,7 @@ impl PlanOrCheck {
         let causes = causes.into_iter().map(|reason| {
             let is_by_tools = reason == Reason::MovedByOther.name();
             let tools = self.other_tools.iter().filter(|_| is_by_tools);
-            Cause {
+            DriftCause {
                 reason,
                 by: tools.map(|tool| one_line(tool)).collect(),
             }

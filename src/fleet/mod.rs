@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::one_line;
-pub use host::{Cause, Host, HostOutcome, ReadHost};
+pub use host::{DriftCause, Host, HostOutcome, ReadHost};
 use itertools::Itertools as _;
 use serde::Serialize;
 pub use shape::{Deviation, Shape};
@@ -127,7 +127,7 @@ pub struct Fleet<'a> {
 pub struct Drift<'a> {
     pub state: Option<InterfaceState>,
     #[serde(flatten)]
-    pub cause: &'a Cause,
+    pub cause: &'a DriftCause,
     pub count: usize,
     pub hosts: Vec<&'a str>,
 }

@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
-use crate::policy::setting::{PolicyEntry, Value};
+use crate::policy::setting::{PolicyEntry, PolicyValue, Value};
 use crate::policy::table::{SETTINGS, SKIP};
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
 
@@ -231,7 +231,7 @@ fn set(
     Ok(())
 }
 
-fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<Value, Wrong> {
+fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<PolicyValue, Wrong> {
     let value = match (item.get_ref(), entry.switch()) {
         (DeValue::Boolean(given), Some(_)) => entry.read(&given.to_string()),
         (_, Some(_)) => return Err(at(item, "expected a boolean, true or false")),
@@ -239,7 +239,7 @@ fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<Value, Wrong> {
         (DeValue::Integer(_), _) if entry.forms.iter().any(|form| form.is_number()) => {
             entry.read(&integer(item).unwrap_or_default())
         }
-        (DeValue::Table(_), _) if entry.takes_cpus() => Ok(Value::Cpus(cpus(item)?)),
+        (DeValue::Table(_), _) if entry.takes_cpus() => Ok(PolicyValue::Cpus(cpus(item)?)),
         _ => {
             return Err(at(
                 item,

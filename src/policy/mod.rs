@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 pub use file::{PolicyError, without_comments};
 use glob::Pattern;
-pub use setting::{PolicyEntry, PolicySetting, SettingError, Value};
+pub use setting::{PolicyEntry, PolicySetting, PolicyValue, SettingError};
 pub(crate) use settings::find_entry;
 pub use settings::{Settings, possible_cpus};
 pub use table::*;

@@ -11,7 +11,7 @@ pub struct PolicySetting<T: 'static> {
     words: &'static [Word<T>],
     forms: &'static [Form],
     /// `None` for a value of another setting.
-    read: fn(Value) -> Option<T>,
+    read: fn(PolicyValue) -> Option<T>,
     given: AllowedIn,
 }
 
@@ -61,7 +61,7 @@ pub struct PolicyEntry {
 
 /// A valid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum PolicyValue {
     Word(&'static str),
     Number(u32),
     /// Not empty.
@@ -99,7 +99,11 @@ impl<T: Clone> PolicySetting<T> {
         Self { note, ..self }
     }
 
-    pub(crate) const fn forms(self, forms: &'static [Form], read: fn(Value) -> Option<T>) -> Self {
+    pub(crate) const fn forms(
+        self,
+        forms: &'static [Form],
+        read: fn(PolicyValue) -> Option<T>,
+    ) -> Self {
         Self {
             forms,
             read,
@@ -127,8 +131,8 @@ impl<T: Clone> PolicySetting<T> {
     }
 
     /// `None` for a value of another setting.
-    pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
-        let Value::Word(text) = value else {
+    pub(crate) fn meaning(&self, value: &PolicyValue) -> Option<T> {
+        let PolicyValue::Word(text) = value else {
             return (self.read)(value.clone());
         };
         let word = self.words.iter().find(|word| word.0 == *text);
@@ -136,7 +140,7 @@ impl<T: Clone> PolicySetting<T> {
     }
 }
 
-impl Value {
+impl PolicyValue {
     pub(crate) fn number(self) -> Option<u32> {
         match self {
             Self::Number(number) => Some(number),
@@ -185,27 +189,27 @@ impl Form {
         }
     }
 
-    fn read(self, text: &str) -> Option<Value> {
+    fn read(self, text: &str) -> Option<PolicyValue> {
         let list = |text| CpuSet::parse_list(text).ok().filter(|set| !set.is_empty());
         match self {
             Self::Number { most, .. } => {
                 let number = text.parse().ok();
                 number
                     .filter(|number| (1..=most).contains(number))
-                    .map(Value::Number)
+                    .map(PolicyValue::Number)
             }
-            Self::Cpus(_) => list(text).map(Value::Cpus),
-            Self::Nodes(_) => list(text.strip_prefix("node:")?).map(Value::Nodes),
-            Self::Program(_) => text.parse().ok().map(Value::Program),
+            Self::Cpus(_) => list(text).map(PolicyValue::Cpus),
+            Self::Nodes(_) => list(text.strip_prefix("node:")?).map(PolicyValue::Nodes),
+            Self::Program(_) => text.parse().ok().map(PolicyValue::Program),
         }
     }
 }
 
 impl PolicyEntry {
-    pub fn read(&self, text: &str) -> Result<Value, SettingError> {
+    pub fn read(&self, text: &str) -> Result<PolicyValue, SettingError> {
         let text = text.trim();
         if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
-            return Ok(Value::Word(word));
+            return Ok(PolicyValue::Word(word));
         }
         self.forms
             .iter()

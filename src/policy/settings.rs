@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::setting::{PolicyEntry, PolicySetting, SettingError, Value};
+use super::setting::{PolicyEntry, PolicySetting, PolicyValue, SettingError};
 use super::table::{
     GROUP, Group, IRQ_CORES, NEAR, ONE_PER_L3, PACK_L3, SCOPE, SETTINGS, SKIP, Scope, WIDEN,
 };
@@ -27,7 +27,7 @@ pub(crate) fn find_entry(key: &str) -> Option<&'static PolicyEntry> {
 
 /// Values by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings(BTreeMap<&'static str, Value>);
+pub struct Settings(BTreeMap<&'static str, PolicyValue>);
 
 impl Settings {
     /// Parses `[("scope", "all"), ("rfs", "32768")]`.
@@ -45,7 +45,7 @@ impl Settings {
         Ok(settings)
     }
 
-    pub fn set(&mut self, entry: &PolicyEntry, value: Value) {
+    pub fn set(&mut self, entry: &PolicyEntry, value: PolicyValue) {
         self.0.insert(entry.key, value);
     }
 
@@ -119,7 +119,7 @@ impl Settings {
     /// Refuses CPUs beyond `possible`, the kernel's `nr_cpu_ids`.
     pub fn check(&self, possible: u32) -> Result<(), SettingError> {
         self.0.iter().try_for_each(|(key, value)| match value {
-            Value::Cpus(cpus) => possible_cpus(key, cpus, possible),
+            PolicyValue::Cpus(cpus) => possible_cpus(key, cpus, possible),
             _ => Ok(()),
         })
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
-use crate::policy::setting::{AllowedIn, Form, PolicyEntry, PolicySetting, Value};
+use crate::policy::setting::{AllowedIn, Form, PolicyEntry, PolicySetting, PolicyValue};
 
 /// In the order of the documentation.
 pub static SETTINGS: LazyLock<Vec<PolicyEntry>> = LazyLock::new(|| {
@@ -68,7 +68,7 @@ pub static SCOPE: PolicySetting<Scope> = PolicySetting::new(
         Form::Cpus("these CPUs; if they are on several nodes, those on its own"),
     ],
     |value| match value {
-        Value::Nodes(nodes) => Some(Scope::Nodes(nodes)),
+        PolicyValue::Nodes(nodes) => Some(Scope::Nodes(nodes)),
         value => value.cpus().map(Scope::Cpus),
     },
 );
@@ -91,7 +91,7 @@ pub static NEAR: PolicySetting<Option<Near>> = PolicySetting::new(
         Form::Program("a unit of systemd; pid:812: a process"),
     ],
     |value| match value {
-        Value::Program(program) => Some(Some(Near::Program(program))),
+        PolicyValue::Program(program) => Some(Some(Near::Program(program))),
         value => value.cpus().map(|cpus| Some(Near::Cpus(cpus))),
     },
 );
@@ -102,7 +102,7 @@ pub static EXCLUDE: PolicySetting<CpuSet> = PolicySetting::new(
     const { &[("", CpuSet::new(), "none")] },
 )
 .note("Isolated and nohz_full CPUs are left out without being named.")
-.forms(&[Form::Cpus("these CPUs")], Value::cpus);
+.forms(&[Form::Cpus("these CPUs")], PolicyValue::cpus);
 
 pub static IRQ_CORES: PolicySetting<Option<usize>> = PolicySetting::new(
     "irq-cores",

@@ -19,8 +19,8 @@ use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingK
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
+use crate::report::state::{Deviation, PlanDeviation, state};
 pub use crate::report::state::{InterfaceState, StateRow};
-use crate::report::state::{PlanDeviation, state};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
 
