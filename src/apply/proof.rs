@@ -94,19 +94,19 @@ impl VectorProof {
             return Ok(());
         }
         let before: BTreeMap<&u32, &u32> = last.cpus.iter().zip(&before.counts).inserted();
-        let (mut planned, mut others) = (0, CpuSet::new());
+        let (mut on_planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
             let before = before.get(&cpu).map(|before| u64::from(**before));
             match before.and_then(|before| growth(before, count.into())) {
                 None | Some(0) => {}
-                Some(grown) if self.cpus.contains(cpu) => planned += grown,
+                Some(grown) if self.cpus.contains(cpu) => on_planned += grown,
                 Some(_) => others.insert(cpu),
             }
         }
-        self.interrupts += planned;
+        self.interrupts += on_planned;
         self.others = self.others.union(&others);
-        self.verdict = match (planned > 0, others.is_empty()) {
+        self.verdict = match (on_planned > 0, others.is_empty()) {
             (false, true) => return Ok(()),
             (true, true) => Proven,
             // The IRQ moved to the planned CPUs between the samples.

@@ -70,7 +70,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;
     if args.now || args.planned {
-        picture.keep(args.planned);
+        picture.keep_state(args.planned);
     }
     let svg = picture.svg();
     let svg = screen::printable(&svg);

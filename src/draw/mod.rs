@@ -114,7 +114,8 @@ impl Picture {
         }
     }
 
-    pub fn keep(&mut self, planned: bool) {
+    /// Keeps the planned state, or the one now.
+    pub fn keep_state(&mut self, planned: bool) {
         if self.scenes.len() > 1 {
             self.scenes.remove(usize::from(!planned));
         }

@@ -162,12 +162,12 @@ pub struct PlanGroup<'a> {
 
 impl FleetTally {
     pub fn report(&self) -> Fleet<'_> {
-        let (mut planned, mut differ, mut undetermined) = (0, 0, 0);
+        let (mut same, mut differ, mut undetermined) = (0, 0, 0);
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         let mut not_judged: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
         for (outcome, names) in self.plans.values().flat_map(|plan| &plan.names) {
             *match outcome.verdict {
-                Same => &mut planned,
+                Same => &mut same,
                 Differs => &mut differ,
                 CouldNotBeDetermined => &mut undetermined,
             } += names.len();
@@ -200,7 +200,7 @@ impl FleetTally {
         Fleet {
             schema: "nicpin.fleet/1",
             hosts: self.names().count(),
-            planned,
+            planned: same,
             differ,
             undetermined,
             drift: drift

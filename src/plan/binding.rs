@@ -182,7 +182,7 @@ fn cpus_of_node(topology: &Topology, node: u32) -> NodeCpus {
 /// The node of all these interfaces, or the CPUs in `local_cpulist`.
 fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
-    let device = |planned: &PlannedInterface| Some(&machine.interface(&planned.name)?.device);
+    let device = |interface: &PlannedInterface| Some(&machine.interface(&interface.name)?.device);
     if let Ok(Some(node)) = interfaces
         .iter()
         .map(|interface| interface.node)

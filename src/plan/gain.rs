@@ -88,16 +88,16 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
     }
 }
 
-/// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt: those of `planned`
-/// interfaces by their plan, others now.
-pub(crate) fn cores_serving(machine: &Machine, planned: &[PlannedInterface]) -> CpuSet {
+/// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt: those of
+/// `interfaces` by their plan, others now.
+pub(crate) fn cores_serving(machine: &Machine, interfaces: &[PlannedInterface]) -> CpuSet {
     let topology = &machine.topology;
-    let vectors = planned.iter().flat_map(|interface| &interface.vectors);
+    let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
     let planned = vectors.filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?)));
-    let planned: BTreeMap<u32, &CpuSet> = planned.inserted();
-    let interfaces = machine.interfaces.iter();
-    let active = interfaces.flat_map(Interface::active_vectors);
-    let on = active.map(|vector| match planned.get(&vector.irq) {
+    let cpus_of_irq: BTreeMap<u32, &CpuSet> = planned.inserted();
+    let all_interfaces = machine.interfaces.iter();
+    let active = all_interfaces.flat_map(Interface::active_vectors);
+    let on = active.map(|vector| match cpus_of_irq.get(&vector.irq) {
         Some(&cpus) => Cow::Borrowed(cpus),
         None => vector.effective_cpus(&topology.online),
     });

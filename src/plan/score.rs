@@ -54,7 +54,7 @@ pub(crate) fn standings(
     let state = State::new(machine, interfaces, is_planned);
     interfaces
         .iter()
-        .map(|planned| state.standing(slice::from_ref(planned), Some(&planned.name)))
+        .map(|interface| state.standing(slice::from_ref(interface), Some(&interface.name)))
         .collect()
 }
 
@@ -189,11 +189,11 @@ impl<'a> State<'a> {
             busiest_kbps: 0,
             all_kbps,
         });
-        let planned = self
+        let interfaces = self
             .interfaces
             .iter()
-            .filter(|planned| planned.vectors.iter().any(PlannedVector::is_active));
-        let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
+            .filter(|interface| interface.vectors.iter().any(PlannedVector::is_active));
+        let candidates = CpuSet::union_of(interfaces.map(|interface| &interface.candidates));
         for (core, queues) in self.cores.iter().enumerate() {
             let is_own = |queue: &&PlacedQueue<'_>| only.is_none_or(|only| queue.interface == only);
             let own = queues.iter().filter(is_own).count();
@@ -234,10 +234,10 @@ impl<'a> State<'a> {
     /// Counts online CPUs whose transmit queue completes on a farther node than another would, and those that have no
     /// queue of their own, or several of a traffic class, or share one while another has no CPU. A class with one queue
     /// does not count: all CPUs send on it, whatever its mask.
-    fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
+    fn senders(&self, interface: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
-        let read = self.machine.interface(&planned.name)?;
-        let senders = planned
+        let read = self.machine.interface(&interface.name)?;
+        let senders = interface
             .vectors
             .iter()
             .filter(|vector| vector.role.serves(Direction::Tx) && !vector.idle)
@@ -250,9 +250,9 @@ impl<'a> State<'a> {
             self.irqs.locations.of(self.irqs.place(vector).1?)?.node
         };
         let mut classes: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        for (wanted, read) in planned.tx_queues.iter().zip(&read.tx_queues) {
+        for (wanted, read) in interface.tx_queues.iter().zip(&read.tx_queues) {
             let is_planned =
-                || (self.irqs.is_planned)(SettingKind::Xps, &planned.name, wanted.queue);
+                || (self.irqs.is_planned)(SettingKind::Xps, &interface.name, wanted.queue);
             let to = wanted.xps_cpus.as_ref().filter(|_| is_planned());
             if let Some(cpus) = to.or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus)) {
                 let queue = (node(wanted.queue), cpus);
@@ -356,7 +356,7 @@ fn queues_by_core<'a>(
         // Each busy-polling thread that keeps its CPU counts as a queue.
         let stays = |thread: &&NapiThread| {
             let is_moved = |to: &PlannedThread| to.pid == thread.pid && to.cpus.is_some();
-            let mut threads = planned.iter().flat_map(|planned| &planned.threads);
+            let mut threads = planned.iter().flat_map(|interface| &interface.threads);
             thread.busy_polls && !threads.any(is_moved)
         };
         let polling = read

@@ -92,17 +92,17 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         )));
     }
     let mut writes = take(&mut plan.writes);
-    let planned = plan
+    let wanted = plan
         .interfaces
         .iter()
         .flat_map(PlannedInterface::wanted)
-        .map(|planned| {
-            let path = planned.kind.path(planned.interface, planned.number);
-            ((planned.interface, planned.kind, path), planned)
+        .map(|wanted| {
+            let path = wanted.kind.path(wanted.interface, wanted.number);
+            ((wanted.interface, wanted.kind, path), wanted)
         })
         .inserted();
     for write in &mut writes {
-        let number = setting_number(&plan, &planned, write);
+        let number = setting_number(&plan, &wanted, write);
         write.number =
             number.map_err(|why| StoredError(format!("it writes {}: {why}", write.path)))?;
     }
@@ -142,7 +142,7 @@ fn bytes_of_list(text: &str) -> usize {
 type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), WantedSetting<'a>>;
 
 /// An error says why the number does not follow from the plan's vectors and queues.
-fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
+fn setting_number(plan: &Plan, wanted: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
     let (path, value) = (&write.path, &write.value);
     if path.split('/').any(|name| name == ".." || name == ".") {
         Err("the path has a component `.` or `..`")
@@ -159,8 +159,8 @@ fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u3
                 .parse(value)
                 .is_some_and(|value| value.is_same(other))
         };
-        match planned.get(&(&*write.interface, write.kind, path.clone())) {
-            Some(planned) if is_same(&planned.value) => Ok(planned.number),
+        match wanted.get(&(&*write.interface, write.kind, path.clone())) {
+            Some(wanted) if is_same(&wanted.value) => Ok(wanted.number),
             Some(_) => Err("the value differs from that of its vector or queue"),
             None => Err("it belongs to no vector and no queue of the plan"),
         }
@@ -172,10 +172,10 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let mut changes = Changes::default();
     changes.compare_hosts(&stored.host, &host);
     let mut interfaces = Vec::new();
-    for planned in &stored.interfaces {
-        changes.interface.clone_from(&planned.name);
-        match find_interface(planned, machine) {
-            Ok(now) => interfaces.push(changes.fit_interface(planned, now, &host.online)),
+    for interface in &stored.interfaces {
+        changes.interface.clone_from(&interface.name);
+        match find_interface(interface, machine) {
+            Ok(now) => interfaces.push(changes.fit_interface(interface, now, &host.online)),
             Err((code, text)) => changes.add(true, code, true, text),
         }
     }
@@ -206,15 +206,15 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
 
 /// The error is a change: the interface is absent, or is another port or device.
 fn find_interface<'a>(
-    planned: &PlannedInterface,
+    interface: &PlannedInterface,
     machine: &'a Machine,
 ) -> Result<&'a Interface, (&'static str, String)> {
-    let (device, port) = (planned.device.clone(), planned.port.clone());
+    let (device, port) = (interface.device.clone(), interface.port.clone());
     let device = PortId { device, port };
     let is_it = |now: &&Interface| now.port_id() == device;
-    let named = machine.interface(&planned.name);
-    if let Some(interface) = named.filter(is_it) {
-        return Ok(interface);
+    let named = machine.interface(&interface.name);
+    if let Some(now) = named.filter(is_it) {
+        return Ok(now);
     }
     Err(match (named, machine.interfaces.iter().find(is_it)) {
         (Some(now), _) => (
@@ -274,15 +274,20 @@ impl Changes {
 
     fn fit_interface(
         &mut self,
-        planned: &PlannedInterface,
+        interface: &PlannedInterface,
         now: &Interface,
         online: &CpuSet,
     ) -> PlannedInterface {
         let [was, is] =
-            [&planned.driver, &now.driver].map(|name| name.as_deref().unwrap_or("none"));
+            [&interface.driver, &now.driver].map(|name| name.as_deref().unwrap_or("none"));
         let text = format!("the driver was {was}, now {is}");
-        self.add(planned.driver != now.driver, "driver-changed", false, text);
-        let then = (planned.rx_queues.len(), planned.tx_queues.len());
+        self.add(
+            interface.driver != now.driver,
+            "driver-changed",
+            false,
+            text,
+        );
+        let then = (interface.rx_queues.len(), interface.tx_queues.len());
         let (rx, tx) = (now.rx_queues.len(), now.tx_queues.len());
         let fewer = rx < then.0 || tx < then.1;
         let text = format!(
@@ -291,9 +296,9 @@ impl Changes {
         );
         self.add(then != (rx, tx), "queue-count-changed", fewer, text);
         let mut fitted = PlannedInterface {
-            vectors: self.vectors(planned, now),
-            threads: self.threads(planned, now),
-            ..planned.clone()
+            vectors: self.vectors(interface, now),
+            threads: self.threads(interface, now),
+            ..interface.clone()
         };
         let gone = fitted
             .cpus_mut()
@@ -315,10 +320,10 @@ impl Changes {
         fitted
     }
 
-    fn vectors(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
+    fn vectors(&mut self, interface: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
-        let (all, mut fitted) = (&planned.vectors, Vec::<PlannedVector>::new());
-        for (at, planned) in planned.vectors.iter().enumerate() {
+        let (all, mut fitted) = (&interface.vectors, Vec::<PlannedVector>::new());
+        for (at, planned) in interface.vectors.iter().enumerate() {
             let name = planned.role.with_queue(planned.queue);
             let Some(vector) = same_vector(&all[..at], planned, &now.vectors) else {
                 gone.extend(planned.cpus.as_ref().map(|_| name));
@@ -369,12 +374,12 @@ impl Changes {
         fitted
     }
 
-    fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
+    fn threads(&mut self, interface: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
         let mut unknown = now
             .threads
             .iter()
             .filter(|thread| now.vector_of(thread).is_none());
-        let fitted = planned
+        let fitted = interface
             .threads
             .iter()
             .filter_map(|planned| {
@@ -395,7 +400,7 @@ impl Changes {
                 })
             })
             .collect_vec();
-        let gone = planned.threads.len() - fitted.len();
+        let gone = interface.threads.len() - fitted.len();
         let text = format!("{gone} threads that poll queues are absent");
         self.add(gone > 0, "threads-gone", true, text);
         fitted

@@ -76,13 +76,13 @@ impl Threads {
     pub(crate) fn new(ports: &[PlacedPort<'_>], loaded: &CpuSet) -> Self {
         let mut all = Self::default();
         let mut taken = loaded.clone();
-        let (kept, planned): (Vec<&PlacedPort<'_>>, Vec<_>) =
+        let (kept, placed): (Vec<&PlacedPort<'_>>, Vec<_>) =
             ports.iter().partition(|port| port.keeps_threads());
         let kept = kept.iter().flat_map(|port| &port.interface.threads);
         all.cpus
             .extend(kept.filter_map(|thread| thread.affinity.cpus.only()));
         taken.add(&all.cpus);
-        for port in planned {
+        for port in placed {
             all.add(port, &mut taken);
         }
         all
@@ -129,7 +129,7 @@ impl Threads {
             true => Cause::Kept,
             false => Cause::NoQueuePlaced,
         };
-        let planned = |thread: &NapiThread| {
+        let plan_thread = |thread: &NapiThread| {
             let vector = port.interface.vector_of(thread);
             let (cpus, cause) = self.planned.get(&thread.pid).cloned().unzip();
             PlannedThread {
@@ -143,8 +143,8 @@ impl Threads {
                 why: Why::because(cause.unwrap_or_else(|| kept.clone())),
             }
         };
-        let planned = threads.clone().map(planned).collect_vec();
-        let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
+        let all = threads.clone().map(plan_thread).collect_vec();
+        let is_placed = all.iter().any(|thread| thread.cpus.is_some());
         let note = (interface.polling.threaded && !port.skip && !is_placed).then(|| {
             // Threads that are known, if only by netlink.
             let pids = interface.napis().filter_map(|napi| napi.pid);
@@ -157,6 +157,6 @@ impl Threads {
                 placed: false,
             }
         });
-        (planned, note)
+        (all, note)
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 
 use crate::cpuset::MaskWidth;
-use crate::kinds::{Place, Value, place};
-use crate::kinds::{Setting, SettingKind};
+use crate::kinds::{Place, Setting, SettingKind, Value, place};
 use crate::machine::Machine;
 use crate::plan::why::Why;
 use crate::plan::write::Write;
@@ -58,26 +57,26 @@ pub(crate) fn writes<'a>(
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
     let mut owner: Arc<str> = "".into();
-    for planned in wanted.chain(flow_table) {
-        let Some(setting) = now.get(&planned.place()) else {
+    for wanted in wanted.chain(flow_table) {
+        let Some(setting) = now.get(&wanted.place()) else {
             continue;
         };
-        if *owner != *planned.interface {
-            owner = planned.interface.into();
+        if *owner != *wanted.interface {
+            owner = wanted.interface.into();
         }
         let possible = machine.topology.possible;
-        let is_held = planned.value.is_same(&setting.held.value);
-        let value = (!is_held).then(|| planned.to_write(setting, possible));
+        let is_held = wanted.value.is_same(&setting.held.value);
+        let value = (!is_held).then(|| wanted.to_write(setting, possible));
         match value.flatten() {
             None => unchanged += 1,
             Some(value) => writes.push(Write {
-                kind: planned.kind,
+                kind: wanted.kind,
                 path: setting.path(),
                 value,
                 current: setting.text(),
                 interface: Arc::clone(&owner),
-                number: planned.number,
-                why: planned.why.clone(),
+                number: wanted.number,
+                why: wanted.why.clone(),
             }),
         }
     }

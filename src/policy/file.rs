@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
-use crate::policy::setting::{PolicyEntry, PolicyValue, Value};
+use crate::policy::setting::{PolicyEntry, PolicyValue};
 use crate::policy::table::{SETTINGS, SKIP};
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
 

@@ -86,8 +86,8 @@ impl Applied {
         self.hash.clone_from(&plan.hash);
         self.tally = self.count();
         // What was written before a vector turned out to be kernel-managed needs no write any more.
-        let planned: BTreeSet<_> = plan.writes.iter().map(Write::place).inserted();
-        let before = (self.results.iter()).filter(|result| !planned.contains(&result.place()));
+        let places: BTreeSet<_> = plan.writes.iter().map(Write::place).inserted();
+        let before = (self.results.iter()).filter(|result| !places.contains(&result.place()));
         let managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
         let (managed, changed): (Vec<_>, Vec<_>) = before.partition(managed);
         self.tally.already += plan.unchanged.saturating_sub(changed.len());

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::{Driver, Fact};
 use crate::kinds::{Place, place};
-use crate::machine::files::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::Measure::{
     self, BusiestLoad, BusiestQueues, BusiestShare, FarSenders, FirstQueues, Isolated, OtherRps,

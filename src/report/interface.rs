@@ -19,8 +19,8 @@ use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingK
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
-use crate::report::state::{Deviation, PlanDeviation, state};
 pub use crate::report::state::{InterfaceState, StateRow};
+use crate::report::state::{PlanDeviation, state};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
 
@@ -184,17 +184,18 @@ pub fn interfaces(
         _ => gains(machine, plan, &drifted),
     };
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
-    let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
-        let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
-        // What was lost may be made up for, as by the loss of a CPU.
-        let made_worse = lost.is_better() && gain.is_better();
-        let standing = (gain, made_worse, per_core);
-        let mut report = report(machine, plan, planned, found, standing, watched);
-        if unknown.iter().any(|note| note.interface == report.name) {
-            report.summary.state = InterfaceState::Unknown;
-        }
-        report
-    });
+    let reports =
+        izip!(&plan.interfaces, gain, lost, as_is).map(|(interface, gain, lost, as_is)| {
+            let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
+            // What was lost may be made up for, as by the loss of a CPU.
+            let made_worse = lost.is_better() && gain.is_better();
+            let standing = (gain, made_worse, per_core);
+            let mut report = report(machine, plan, interface, found, standing, watched);
+            if unknown.iter().any(|note| note.interface == report.name) {
+                report.summary.state = InterfaceState::Unknown;
+            }
+            report
+        });
     reports
         .sorted_by_key(|report| {
             let remote = report.queue_vectors - report.local.unwrap_or(0);
@@ -206,26 +207,26 @@ pub fn interfaces(
 fn report(
     machine: &Machine,
     plan: &Plan,
-    planned: &PlannedInterface,
+    interface: &PlannedInterface,
     found: &Differences,
     (gain, made_worse, per_core): (Gain, bool, [usize; 2]),
     watched: Option<&Delta>,
 ) -> InterfaceReport {
     let absent = Interface::default();
-    let interface = machine.interface(&planned.name).unwrap_or(&absent);
-    let vectors = planned
+    let read = machine.interface(&interface.name).unwrap_or(&absent);
+    let vectors = interface
         .vectors
         .iter()
         .map(|vector| plan.with_shared(vector))
-        .map(|vector| VectorStatus::new(machine, planned, &vector, &found.fallbacks, watched))
+        .map(|vector| VectorStatus::new(machine, interface, &vector, &found.fallbacks, watched))
         .collect_vec();
-    let thread = |thread| ThreadStatus::new(machine, planned, thread, watched);
+    let thread = |thread| ThreadStatus::new(machine, interface, thread, watched);
     let count =
         |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
     let own = found
         .differs
         .iter()
-        .filter(|difference| difference.is_of(&planned.name));
+        .filter(|difference| difference.is_of(&interface.name));
     let kinds = counts(own.clone().map(|difference| difference.write.kind));
     let reasons = counts(own.map(|difference| difference.reason));
     let drifted = reasons
@@ -233,11 +234,11 @@ fn report(
         .filter(|(reason, _)| reason.is_change_since_apply())
         .map(|(_, many)| many)
         .sum();
-    let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
+    let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect_vec();
     let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect_vec();
     let mut channels = plan.channels.iter();
-    let channels_asked = channels.any(|change| change.interface == planned.name);
+    let channels_asked = channels.any(|change| change.interface == interface.name);
     let differ = kinds.values().sum::<usize>() + usize::from(channels_asked);
     let deviation = PlanDeviation {
         differ,
@@ -248,13 +249,13 @@ fn report(
     let is_located = count(&|row| row.local.is_some()) > 0
         && count(&|row| row.is_active() && row.local.is_none()) == 0;
     InterfaceReport {
-        driver_version: interface.driver_version.clone(),
-        firmware: interface.firmware.clone(),
-        mtu: interface.mtu,
-        node_source: planned.node_source,
-        speed_mbps: planned.speed_mbps,
-        link: planned.link.clone(),
-        queues: if interface.is_elsewhere() {
+        driver_version: read.driver_version.clone(),
+        firmware: read.firmware.clone(),
+        mtu: read.mtu,
+        node_source: interface.node_source,
+        speed_mbps: interface.speed_mbps,
+        link: interface.link.clone(),
+        queues: if read.is_elsewhere() {
             vectors
                 .iter()
                 .filter(|row| row.is_active())
@@ -262,9 +263,9 @@ fn report(
                 .unique()
                 .count()
         } else {
-            planned.rx_queues.len().max(planned.tx_queues.len())
+            interface.rx_queues.len().max(interface.tx_queues.len())
         },
-        max_queues: planned.channels.map(|channels| channels.max_busier()),
+        max_queues: interface.channels.map(|channels| channels.max_busier()),
         max_per_cpu: most_queues(&vectors),
         max_per_core: per_core[0],
         max_per_core_planned: gain.busiest[1],
@@ -276,24 +277,24 @@ fn report(
         unmovable: count(&|row| row.state == Unmovable),
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
-        fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
+        fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&interface.name))),
         rps: Steering::new(&rps, &kinds, "rx"),
         xps: Steering::new(&xps, &kinds, "tx"),
-        rss: planned.rss.clone(),
-        threads: planned.threads.iter().map(thread).collect(),
-        polling: interface.polling,
-        notes: notes(plan, planned, interface),
+        rss: interface.rss.clone(),
+        threads: interface.threads.iter().map(thread).collect(),
+        polling: read.polling,
+        notes: notes(plan, interface, read),
         summary: InterfaceSummary {
-            name: planned.name.clone(),
-            state: state(machine, interface, planned, &vectors, &deviation, &gain),
-            driver: planned.driver.clone(),
-            device: planned.device.clone(),
-            pci_id: planned.pci_id.clone(),
-            node: planned.node,
-            candidates: planned.candidates.clone(),
-            candidate_cores: planned.candidate_cores,
-            rx_queues: planned.rx_queues.len(),
-            tx_queues: planned.tx_queues.len(),
+            name: interface.name.clone(),
+            state: state(machine, read, interface, &vectors, &deviation, &gain),
+            driver: interface.driver.clone(),
+            device: interface.device.clone(),
+            pci_id: interface.pci_id.clone(),
+            node: interface.node,
+            candidates: interface.candidates.clone(),
+            candidate_cores: interface.candidate_cores,
+            rx_queues: interface.rx_queues.len(),
+            tx_queues: interface.tx_queues.len(),
             queue_vectors: count(&VectorStatus::is_active),
             local: is_located.then_some(local),
             changes: gain.changes,
@@ -306,21 +307,21 @@ fn report(
 
 /// The notes of the plan, and those about channels and about settings because of which packets are not received on the
 /// vector's CPU, or not at its interrupt.
-fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
-    let name = || planned.name.clone();
-    let mut notes = planned.notes.clone();
+fn notes(plan: &Plan, interface: &PlannedInterface, read: &Interface) -> Vec<Note> {
+    let name = || interface.name.clone();
+    let mut notes = interface.notes.clone();
     notes.retain(|note| !matches!(note, Note::KernelManaged { .. } | Note::NotMovable { .. }));
     let channels = plan.channels.iter();
     notes.extend(
         channels
-            .filter(|change| change.interface == planned.name)
+            .filter(|change| change.interface == interface.name)
             .map(|change| Note::ChannelsDiffer {
                 interface: name(),
                 wanted: change.wanted.receiving(),
                 why: change.why.clone(),
             }),
     );
-    let placed = planned
+    let placed = interface
         .threads
         .iter()
         .filter(|thread| thread.cpus.is_some());
@@ -332,7 +333,7 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
             placed: true,
         });
     }
-    let polling = interface.polling;
+    let polling = read.polling;
     if polling.defers_interrupts() {
         notes.push(Note::InterruptsDeferred {
             napi_defer_hard_irqs: polling.napi_defer_hard_irqs,
@@ -340,7 +341,7 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
             irq_suspend_timeout: polling.irq_suspend_timeout,
         });
     }
-    let pids = interface
+    let pids = read
         .threads
         .iter()
         .filter(|thread| thread.busy_polls)
@@ -350,7 +351,7 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
         notes.push(Note::BusyPolling { pids });
     }
     let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
-    for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
+    for (queue, user) in read.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
     notes.extend(

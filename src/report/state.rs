@@ -160,8 +160,8 @@ pub(super) struct PlanDeviation {
 
 pub(super) fn state(
     machine: &Machine,
-    interface: &Interface,
-    planned: &PlannedInterface,
+    read: &Interface,
+    interface: &PlannedInterface,
     vectors: &[VectorStatus],
     deviation: &PlanDeviation,
     gain: &Gain,
@@ -169,14 +169,14 @@ pub(super) fn state(
     let differ = deviation.differ;
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
-    let apart = topology.isolated_or_nohz().union(&planned.exclusive);
+    let apart = topology.isolated_or_nohz().union(&interface.exclusive);
     let leaves_isolated = |row: &VectorStatus| {
         let planned = row.planned.as_ref();
         row.on_isolated && planned.is_some_and(|planned| !planned.intersects(&apart))
     };
     let comes_home =
         |row: &VectorStatus| row.is_active() && row.local == Some(false) && row.planned_local;
-    let netdev = interface.netdev.as_ref();
+    let netdev = read.netdev.as_ref();
     let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
     // Effects of other interfaces' settings are in the reports of those.
@@ -193,7 +193,7 @@ pub(super) fn state(
         Crowded
     } else if is_worse || deviation.channels_asked || differ > 0 && !is_measured {
         Untuned
-    } else if !planned.is_judged() || planned.is_skipped() {
+    } else if !interface.is_judged() || interface.is_skipped() {
         Unsupported
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending

@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::files::affinity_file;
 use crate::machine::sample::Delta;
 use crate::machine::{Machine, QueueId, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};

@@ -44,9 +44,9 @@ pub fn plan(
     if !plan.channels.is_empty() {
         page.line("The rest is planned again for the new queues.");
     }
-    for planned in &plan.interfaces {
+    for interface in &plan.interfaces {
         page.line("");
-        interface(&mut page, plan, planned, detail);
+        add_interface(&mut page, plan, interface, detail);
     }
     page.line("");
     let writes = plan.writes.iter();
@@ -70,7 +70,7 @@ pub fn plan(
     let of_interfaces = plan
         .interfaces
         .iter()
-        .map(|planned| (&*planned.name, &*planned.notes));
+        .map(|interface| (&*interface.name, &*interface.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
     let [each, reasons] = [
         ("; each queue: ", "nicpin plan -v"),
@@ -107,12 +107,12 @@ pub type Explanation<'a> = BTreeMap<&'a str, Vec<String>>;
 pub fn explanation(plan: &Plan) -> Explanation<'_> {
     plan.interfaces
         .iter()
-        .map(|planned| {
+        .map(|interface| {
             let mut page = Page::default();
-            interface(&mut page, plan, planned, Reasons);
+            add_interface(&mut page, plan, interface, Reasons);
             let text = page.show(Screen::UNBROKEN);
             (
-                &*planned.name,
+                &*interface.name,
                 text.lines()
                     .map(|line| line.split_whitespace().join(" "))
                     .collect(),
@@ -121,26 +121,29 @@ pub fn explanation(plan: &Plan) -> Explanation<'_> {
         .inserted()
 }
 
-fn interface(page: &mut Page, plan: &Plan, planned: &PlannedInterface, detail: PlanDetail) {
-    let device = planned.device.clone() + &enclose(" (VF of ", &planned.parent, ")");
+fn add_interface(page: &mut Page, plan: &Plan, interface: &PlannedInterface, detail: PlanDetail) {
+    let device = interface.device.clone() + &enclose(" (VF of ", &interface.parent, ")");
     let head = heading(
         &plan.host,
-        (&planned.name, planned.driver.as_deref(), &device),
-        planned.speed_mbps,
-        (planned.node, planned.node_source),
-        (&planned.candidates, planned.candidate_cores),
+        (&interface.name, interface.driver.as_deref(), &device),
+        interface.speed_mbps,
+        (interface.node, interface.node_source),
+        (&interface.candidates, interface.candidate_cores),
     );
-    let link = with_prefix("; link ", Some(&planned.link).filter(|link| *link != "up"));
-    let via = with_prefix("; via ", Some(planned.via.join(", ")));
-    let rules = with_prefix("; by rule ", Some(planned.rules.iter().join(", ")));
+    let link = with_prefix(
+        "; link ",
+        Some(&interface.link).filter(|link| *link != "up"),
+    );
+    let via = with_prefix("; via ", Some(interface.via.join(", ")));
+    let rules = with_prefix("; by rule ", Some(interface.rules.iter().join(", ")));
     page.text(head + &link + &via + &rules);
     if detail == Reasons {
-        page.item("  ", format!("node {}", node(planned)));
-        for LeftOut { cpus, why } in &planned.left_out {
+        page.item("  ", format!("node {}", node(interface)));
+        for LeftOut { cpus, why } in &interface.left_out {
             page.item("  ", format!("CPUs {} left out: {why}", cpus.short()));
         }
     }
-    page.table(2, LEFT, lines(plan, planned, detail));
+    page.table(2, LEFT, lines(plan, interface, detail));
 }
 
 fn node(interface: &PlannedInterface) -> String {

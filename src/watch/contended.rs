@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpin::kinds::SettingId;
-use nicpin::report::run::LeftAlone;
 use nicpin::report::watcher::LeftAlone;
 
 use crate::watch::report::RestoredSetting;

@@ -185,9 +185,9 @@ impl Files {
 
     /// Reports what others write to the affinity of these vectors (IRQ, text of the mask), no longer of earlier ones.
     pub fn guard(&mut self, root: &Root, vectors: &[(u32, String)]) -> io::Result<()> {
-        let planned =
+        let cpus_of_irq =
             |(irq, mask): &(u32, String)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?));
-        self.planned = vectors.iter().filter_map(planned).inserted();
+        self.planned = vectors.iter().filter_map(cpus_of_irq).inserted();
         let irqs: Vec<u32> = self.planned.keys().copied().collect();
         let files = irqs.into_iter().flat_map(|irq| {
             ["_list", ""].map(|end| {

@@ -14,7 +14,6 @@ use crate::watch::journal::Priority::{Info, Notice, Warning};
 use crate::watch::report::{RestoredSetting, RunReport};
 use crate::watch::watcher::Loop;
 use nicpin::machine::files::affinity_file;
-use nicpin::report::run::{WaitsFor, WatcherRun};
 use nicpin::report::watcher::{WaitsFor, WatcherRun};
 
 const LAST_RUNS: usize = 5;

@@ -228,16 +228,16 @@ fn ban(
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
     // A restarted irqbalance has also lost the bans of interfaces outside this plan.
-    let planned: BTreeSet<u32> = record
+    let irqs: BTreeSet<u32> = record
         .planned
         .keys()
         .chain(&balancer.irqs)
         .copied()
         .collect();
-    let expected = &planned | &record.banned;
+    let expected = &irqs | &record.banned;
     let now = daemon.setup(&expected)?.banned;
-    let list = &(&now - &stale) | &planned;
-    record.banned.extend(&planned - &now);
+    let list = &(&now - &stale) | &irqs;
+    record.banned.extend(&irqs - &now);
     record.add_plan(plan);
     record.save(root)?;
     if list != now {

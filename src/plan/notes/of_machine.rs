@@ -146,13 +146,13 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let planned = plan
+    let vectors = plan
         .interfaces
         .iter()
         .flat_map(|interface| &interface.vectors)
         .filter(|vector| vector.cpus.is_some());
     // Two interfaces that share an IRQ both list it.
-    let irqs = planned
+    let irqs = vectors
         .map(|vector| vector.irq)
         .sorted_unstable()
         .dedup()
