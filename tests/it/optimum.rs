@@ -612,14 +612,14 @@ fn queues_that_stay_on_one_core_send_no_others_to_a_loaded_one() {
 }
 
 /// The cores that a queue may be on, and the one that it is on.
-struct Placed {
+struct PlacedQueue {
     weight: u64,
     cores: BTreeSet<usize>,
     on: usize,
 }
 
 /// Returns the queues in use under the default policy.
-fn queues_of(host: &Machine) -> Vec<Placed> {
+fn queues_of(host: &Machine) -> Vec<PlacedQueue> {
     let cores = &host.topology.cores;
     let core_of = |cpu: u32| cores.iter().position(|core| core.contains(cpu)).unwrap();
     let (plan, weights) = (plan(host), weights(host));
@@ -640,7 +640,7 @@ fn queues_of(host: &Machine) -> Vec<Placed> {
             queues.insert(vector.queue, core_of(cpus.first().unwrap()));
         }
         for on in queues.into_values() {
-            placed.push(Placed {
+            placed.push(PlacedQueue {
                 weight: weights[at.unwrap()],
                 cores: planned.candidates.iter().map(core_of).collect(),
                 on,
@@ -652,7 +652,7 @@ fn queues_of(host: &Machine) -> Vec<Placed> {
 
 /// The least load, and the fewest pairs with it, of at most `most` queues on a core; `None` if there are too many
 /// arrangements.
-fn exact(placed: &[Placed], cores: usize, most: u64) -> Option<[u64; 2]> {
+fn exact(placed: &[PlacedQueue], cores: usize, most: u64) -> Option<[u64; 2]> {
     let mut kinds: Vec<Kind> = Vec::new();
     for queue in placed {
         let fits: Vec<bool> = (0..cores).map(|core| queue.cores.contains(&core)).collect();

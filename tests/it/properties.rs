@@ -13,8 +13,8 @@ use self::machines::{
     large_machines, machines, machines_of_one_weight, machines_with_one_card, of_one_weight,
 };
 use self::rules::{
-    Placed, placed_by_the_rules, queues_stay_together, rps_to_free_cores, usable_candidates_only,
-    xps_is_a_partition,
+    QueuesByCore, placed_by_the_rules, queues_stay_together, rps_to_free_cores,
+    usable_candidates_only, xps_is_a_partition,
 };
 use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
@@ -225,32 +225,32 @@ proptest! {
     #[test]
     fn no_core_has_two_queues_while_a_candidate_of_its_interfaces_has_none(host in machines_of_one_weight()) {
         let plan = plan(&host);
-        Placed::new(&host, &plan).even()?;
+        QueuesByCore::new(&host, &plan).even()?;
     }
 
     #[test]
     fn the_core_of_cpu_0_is_used_last(host in machines_of_one_weight()) {
         let plan = plan(&host);
-        Placed::new(&host, &plan).cpu0_is_last()?;
+        QueuesByCore::new(&host, &plan).cpu0_is_last()?;
     }
 
     #[test]
     fn fast_cores_are_used_before_slow_ones(host in machines_of_one_weight()) {
         let plan = plan(&host);
-        Placed::new(&host, &plan).fast_cores_are_first()?;
+        QueuesByCore::new(&host, &plan).fast_cores_are_first()?;
     }
 
     #[test]
     fn first_threads_are_used_before_siblings(host in machines()) {
         let plan = plan(&host);
-        Placed::new(&host, &plan).first_threads_are_first()?;
+        QueuesByCore::new(&host, &plan).first_threads_are_first()?;
     }
 
     #[test]
     fn a_card_alone_is_spread_over_l3_domains(host in machines_with_one_card()) {
         let plan = plan(&host);
         placed_by_the_rules(&host, &plan)?;
-        Placed::new(&host, &plan).spread_over_l3()?;
+        QueuesByCore::new(&host, &plan).spread_over_l3()?;
     }
 
     #[test]
@@ -420,6 +420,6 @@ proptest! {
         prop_assert_eq!(&crate::support::host::plan(&moved).writes, &[]);
         let mut alone = host;
         alone.interfaces.truncate(1);
-        Placed::new(&alone, &crate::support::host::plan(&alone)).spread_over_l3()?;
+        QueuesByCore::new(&alone, &crate::support::host::plan(&alone)).spread_over_l3()?;
     }
 }

@@ -5,10 +5,10 @@ use super::measure::{COLUMNS, Value, measure};
 use super::recorded::{TOOLS, replay};
 
 pub struct Table {
-    machines: Vec<MachineSpec>,
+    machines: Vec<MachineRows>,
 }
 
-struct MachineSpec {
+struct MachineRows {
     name: &'static str,
     nicpin: Row,
     /// By tool; `None` for one that places nothing there.
@@ -56,7 +56,7 @@ impl Table {
             let state = replay(recording, facts);
             (state.placed > 0).then(|| measure(facts, &state))
         };
-        let machine = |facts: &Facts| MachineSpec {
+        let machine = |facts: &Facts| MachineRows {
             name: facts.name,
             nicpin: measure(facts, &State::planned(facts)),
             tools: TOOLS
@@ -71,7 +71,7 @@ impl Table {
 
     /// The cells in which a tool is ahead of nicpin and pays nothing for it.
     pub fn ahead(&self) -> Vec<(&'static str, &'static str, &'static str)> {
-        let of = |machine: &MachineSpec, tool: usize| {
+        let of = |machine: &MachineRows, tool: usize| {
             let cells = machine.cells(tool).filter(|cell| cell.mark() == "!");
             let columns: Vec<_> = cells
                 .map(|cell| (machine.name, TOOLS[tool].0, COLUMNS[cell.column]))
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-impl MachineSpec {
+impl MachineRows {
     fn cells(&self, tool: usize) -> impl Iterator<Item = Cell<'_>> {
         let row = self.tools[tool].iter();
         row.flat_map(move |tool| {

@@ -42,7 +42,7 @@ pub fn machines_with_one_card() -> impl Strategy<Value = Machine> {
 }
 
 #[derive(Debug, Clone)]
-struct Card {
+struct RandomCard {
     node: Option<u32>,
     queues: u32,
     pcie: u64,
@@ -53,7 +53,7 @@ struct Card {
     is_virtual: bool,
 }
 
-fn cards() -> impl Strategy<Value = Card> {
+fn cards() -> impl Strategy<Value = RandomCard> {
     let queues = prop_oneof![1_u32..5, 1_u32..24];
     let more = proptest::option::weighted(0.8, prop_oneof![Just(0_u32), 0_u32..3]);
     let card = (
@@ -65,7 +65,7 @@ fn cards() -> impl Strategy<Value = Card> {
         more,
         0..8,
     );
-    card.prop_map(|(node, queues, pcie, idle, split, more, kind)| Card {
+    card.prop_map(|(node, queues, pcie, idle, split, more, kind)| RandomCard {
         node,
         queues,
         pcie,
@@ -76,7 +76,7 @@ fn cards() -> impl Strategy<Value = Card> {
     })
 }
 
-impl Card {
+impl RandomCard {
     fn add(&self, host: &mut Machine) {
         add(
             host,

@@ -8,7 +8,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::{NodeSource, Plan, PlannedInterface};
 
-pub struct Placed<'a> {
+pub struct QueuesByCore<'a> {
     host: &'a Machine,
     plan: &'a Plan,
     /// By core: the interface (by number) and the CPU of each of its queues.
@@ -21,7 +21,7 @@ pub struct Placed<'a> {
     speeds: Vec<usize>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> QueuesByCore<'a> {
     pub fn new(host: &'a Machine, plan: &'a Plan) -> Self {
         let cores = &host.topology.cores;
         let core_of: BTreeMap<u32, usize> = cores
@@ -252,7 +252,7 @@ fn active(interface: &PlannedInterface) -> BTreeMap<u32, u32> {
 
 /// Rules 3 and 4, without L3 domains, which several cards fill together.
 pub fn placed_by_the_rules(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
-    let placed = Placed::new(host, plan);
+    let placed = QueuesByCore::new(host, plan);
     placed.even()?;
     placed.cpu0_is_last()?;
     placed.fast_cores_are_first()?;
