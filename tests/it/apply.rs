@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin, text};
+use crate::support::run::{Copy, FIXTURES, assert_line, document, expect, fixture, nicpin, text};
 use crate::support::temporary;
 use crate::support::trial::waits_for_the_lock;
 use nicpin::apply::Lock;
@@ -428,11 +428,12 @@ fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
         .find(|of| of["outcome"] == "refused")
         .unwrap();
     assert_eq!(refused["path"], "/sys/class/net/nic0/queues/tx-1/xps_cpus");
-    assert_data_eq!(
+    assert_line(
         text(refused, "detail"),
-        str![
-            "permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container"
-        ]
+        str![[r"
+permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside any container
+
+"]],
     );
     assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
     assert_eq!(

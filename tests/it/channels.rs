@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
 use crate::support::machine::{Port, card, channels, two_nodes};
-use crate::support::run::{Copy, codes, document, expect, good, note, text};
+use crate::support::run::{Copy, assert_line, codes, document, expect, good, note, text};
 use crate::support::tree::Entry;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Channels;
@@ -141,11 +141,12 @@ fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
     let run = machine.nicpin(&["restore", "--json"]);
     let refused = run.json()["channels"].take();
     assert_eq!((run.code, &refused[0]["interface"]), (1, &json!("eth0")));
-    assert_data_eq!(
+    assert_line(
         text(&refused[0], "refused"),
-        str![
-            "recorded for 0000:0b:00.0 port 0 channels, but not a number of channels; correct the record, or set it by hand"
-        ]
+        str![[r"
+recorded for 0000:0b:00.0 port 0 channels, but not a number of channels; correct the record, or set it by hand
+
+"]],
     );
     machine.write("/run/nicpin/state.json", &record);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -290,11 +291,12 @@ nicpin: --channels: 8 channels requested, but the driver has a fixed number: the
     // A driver without a recorded answer may have one on the machine itself: nothing is known, and the interface stays.
     machine.remove(ETH0);
     let eth0 = plan("8", 1);
-    assert_data_eq!(
+    assert_line(
         text(note(&eth0, "channels-unchanged"), "text"),
-        str![
-            "8 channels requested, but the driver has given no answer on channels: the number stays as it is"
-        ]
+        str![[r"
+8 channels requested, but the driver has given no answer on channels: the number stays as it is
+
+"]],
     );
     // No note advises what was requested and could not be done.
     let notes = eth0["notes"].as_array().unwrap();
@@ -308,11 +310,12 @@ nicpin: --channels: 8 channels requested, but the driver has a fixed number: the
     let many = note(&eth0, "queues-exceed-cores");
     let advised = json!("nicpin apply --channels 8 eth0");
     assert_eq!((&many["unsure"], fix(many)), (&json!(true), Some(advised)));
-    assert_data_eq!(
+    assert_line(
         text(many, "text"),
-        str![
-            "16 queues for 8 cores; one queue for each core is enough, if the driver can, and a change takes the link down for a moment"
-        ]
+        str![[r"
+16 queues for 8 cores; one queue for each core is enough, if the driver can, and a change takes the link down for a moment
+
+"]],
     );
 }
 
@@ -330,11 +333,12 @@ fn channels_that_a_driver_only_reports_are_left_alone() {
         let eth0 = &plan["interfaces"][0];
         assert_eq!(codes(eth0).contains(&"channels-unchanged"), has_note);
         if has_note {
-            assert_data_eq!(
+            assert_line(
                 text(note(eth0, "channels-unchanged"), "text"),
-                str![
-                    "one channel per core requested, but the driver has a fixed number: the number stays as it is"
-                ]
+                str![[r"
+one channel per core requested, but the driver has a fixed number: the number stays as it is
+
+"]],
             );
         }
     }
@@ -368,12 +372,14 @@ fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
 /// In many containers the channels can be changed and nothing else: the queues would be new and badly placed.
 #[test]
 fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
-    let of_irqs = str![
-        "not changed, since /proc/irq/85/smp_affinity cannot be written: read-only file system (EROFS): the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
-    ];
-    let of_queues = str![
-        "not changed, since /sys/class/net/eth0/queues/rx-0/rps_cpus cannot be written: read-only file system (EROFS): the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
-    ];
+    let of_irqs = str![[r"
+not changed, since /proc/irq/85/smp_affinity cannot be written: read-only file system (EROFS): the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit
+
+"]];
+    let of_queues = str![[r"
+not changed, since /sys/class/net/eth0/queues/rx-0/rps_cpus cannot be written: read-only file system (EROFS): the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit
+
+"]];
     for (read_only, why) in [("/proc/irq/", of_irqs), ("/sys/class/net/", of_queues)] {
         let machine = Copy::of("dl980");
         let before = machine.snapshot();
@@ -382,7 +388,7 @@ fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
             read_and_plan(root, &[("channels", "8")], &["eth0"])
         });
         let done = done.unwrap();
-        assert_data_eq!(done.channels[0].refused.as_deref().unwrap(), why);
+        assert_line(done.channels[0].refused.as_deref().unwrap(), why);
         assert_eq!(Entry::File(machine.read(ETH0)), before[ETH0], "{read_only}");
         assert!(done.failed());
         assert_eq!(machine.nicpin(&["restore"]).code, 0);

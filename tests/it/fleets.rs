@@ -10,7 +10,7 @@ use snapbox::{assert_data_eq, str};
 use tempfile::TempDir;
 
 use crate::support::machine::{MachineSpec, Port, card};
-use crate::support::run::{Copy, Run, expect, fixture, nicpin, text};
+use crate::support::run::{Copy, Run, assert_line, expect, fixture, nicpin, text};
 use crate::support::schema::meets;
 use crate::support::{is_full, temporary};
 
@@ -574,11 +574,12 @@ fn what_ansible_returns_is_read() {
     );
     let failed = &found["failed"][0];
     assert!(text(failed, "source").ends_with("/web3:1"), "{failed}");
-    assert_data_eq!(
+    assert_line(
         text(failed, "error"),
-        str![
-            "Failed to connect to the host; expected the output of `nicpin check --json` or `nicpin plan --json`"
-        ]
+        str![[r"
+Failed to connect to the host; expected the output of `nicpin check --json` or `nicpin plan --json`
+
+"]],
     );
     let hosts = json!({
         "db1": { "stdout": good.to_string() }, "db2": { "check": good }, "db3": { "unreachable": true, "msg": "no route" },

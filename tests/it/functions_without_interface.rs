@@ -1,10 +1,10 @@
 //! Functions that have no interface here: bound to another driver, for RDMA alone, or with it in another network namespace.
 
-use snapbox::{assert_data_eq, str};
+use snapbox::str;
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, codes as codes_of, document, expect, note, text};
+use crate::support::run::{Copy, assert_line, codes as codes_of, document, expect, note, text};
 use crate::support::tree::link;
 use nicpin::root::Root;
 
@@ -239,18 +239,20 @@ fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() 
         let plan = document(&machine, &["plan", address]);
         text(note(&plan["interfaces"][0], code), "text").to_owned()
     };
-    assert_data_eq!(
+    assert_line(
         said("elsewhere"),
-        str![
-            "its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach"
-        ]
+        str![[r"
+its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach
+
+"]],
     );
     std::fs::remove_dir(net).unwrap();
-    assert_data_eq!(
+    assert_line(
         said("no-interface"),
-        str![
-            "no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces"
-        ]
+        str![[r"
+no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces
+
+"]],
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, document, good, note, text};
+use crate::support::run::{Copy, assert_line, document, good, note, text};
 use crate::support::trial::watched_to_the_end;
 use nicpin::apply::{self, Options};
 use nicpin::report::applied::Applied;
@@ -334,11 +334,12 @@ fn a_malformed_record_of_bans_is_reported_and_nothing_is_banned() {
         let balancer = run.json()["irqbalance"].take();
         assert_eq!((run.code, &balancer["done"]), (1, &json!("refused")));
         let detail = machine.rooted(text(&balancer, "detail"));
-        assert_data_eq!(
+        assert_line(
             detail,
-            str![
-                "ROOT/run/nicpin/irqbalance.json: not a record of bans for irqbalance (missing field `schema` at line 1 column 2); irqbalance was not asked to ban IRQs, because that could not be undone; fix: move the file away (what it says is lost) and run again"
-            ]
+            str![[r"
+ROOT/run/nicpin/irqbalance.json: not a record of bans for irqbalance (missing field `schema` at line 1 column 2); irqbalance was not asked to ban IRQs, because that could not be undone; fix: move the file away (what it says is lost) and run again
+
+"]],
         );
         assert_eq!(banned(&machine), set(&[9]));
     }
@@ -433,11 +434,12 @@ irqbalance runs (process 812); its policy script asks nicpin, so that apply's ba
             machine.write(ANSWER, "");
             let applied = document(&machine, &["apply"])["irqbalance"].take();
             assert_eq!(applied["done"], "not-requested");
-            assert_data_eq!(
+            assert_line(
                 text(&applied, "detail"),
-                str![
-                    "process 812 does not answer as irqbalance does (``); its policy script asks nicpin when irqbalance starts"
-                ]
+                str![[r"
+process 812 does not answer as irqbalance does (``); its policy script asks nicpin when irqbalance starts
+
+"]],
             );
         }
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests, on trees of their own
 #![allow(clippy::print_stdout)] // the tables of tests/it/other_tools.rs
 #![allow(clippy::too_many_lines)] // tests are tables
+#![allow(clippy::needless_raw_string_hashes)] // as SNAPSHOTS=overwrite writes them
 
 // The program's rooms, as `src/main.rs` has them: no library exports them.
 #[path = "../../src/capture/mod.rs"]

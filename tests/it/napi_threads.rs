@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
-use crate::support::run::{Copy, document, expect, note, text};
+use crate::support::run::{Copy, assert_line, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Source};
@@ -120,11 +120,12 @@ fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
         ["queue", "cpus", "source"].map(|key| &thread[key]),
         [&json!(7), &json!("87"), &json!("netlink")]
     );
-    assert_data_eq!(
+    assert_line(
         explained(&machine, 907),
-        str![
-            "thread 7 process 907 CPU 87 free sibling of the CPU that its queue interrupts, by netlink"
-        ]
+        str![[r"
+thread 7 process 907 CPU 87 free sibling of the CPU that its queue interrupts, by netlink
+
+"]],
     );
 }
 
@@ -163,11 +164,12 @@ fn a_thread_of_an_unknown_queue_stays_with_the_others() {
         (set("16-23"), set("16-23"))
     );
     assert_eq!(planned_thread(&machine, 901)["queue"], Value::Null);
-    assert_data_eq!(
+    assert_line(
         explained(&machine, 901),
-        str![
-            "thread process 901 CPUs 16-23 its queue could not be determined: the CPUs that the interface's queues interrupt, unknown queue"
-        ]
+        str![[r"
+thread process 901 CPUs 16-23 its queue could not be determined: the CPUs that the interface's queues interrupt, unknown queue
+
+"]],
     );
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, document, expect, note, text};
+use crate::support::run::{Copy, assert_line, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 
 const UNIT: &str = "/sys/fs/cgroup/system.slice/app.slice/web.service";
@@ -148,11 +148,12 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let early = document(&machine, &["apply"]);
     let early = note(&early, "near");
     assert_eq!(early["found"], "not-running");
-    assert_data_eq!(
+    assert_line(
         text(early, "text"),
-        str![
-            "unit:web.service does not run, or its processes are hidden from this user: planned without it"
-        ]
+        str![[r"
+unit:web.service does not run, or its processes are hidden from this user: planned without it
+
+"]],
     );
     unit(&machine, ["8", "10-11"]);
     assert_eq!(machine.nicpin(&["check"]).code, 2);
@@ -187,11 +188,12 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let again = document(&machine, &["apply"]);
     let ended = note(&again, "near");
     assert_eq!(ended["now"], Value::Null);
-    assert_data_eq!(
+    assert_line(
         text(ended, "text"),
-        str![
-            "near unit:web.service, which may use CPUs 8,10-11; it does not run now, these are those of an earlier apply"
-        ]
+        str![[r"
+near unit:web.service, which may use CPUs 8,10-11; it does not run now, these are those of an earlier apply
+
+"]],
     );
     assert!(affinity(177).is_subset(&near), "{}", affinity(177));
     assert_eq!(machine.nicpin(&["restore"]).code, 0);

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
-use snapbox::{assert_data_eq, str};
+use snapbox::str;
 
-use crate::support::run::{Copy, codes, document, good, nicpin, note, text};
+use crate::support::run::{Copy, assert_line, codes, document, good, nicpin, note, text};
 use crate::support::tree::put;
 use nicpin::machine::{Machine, OtherTools};
 use nicpin::read::ReadOptions;
@@ -253,11 +253,12 @@ fn what_may_not_be_looked_at_could_not_be_determined() {
         let told = document(&machine, &[command]);
         let unknown = note(&told, "irqbalance-unknown");
         assert_eq!(unknown["hidden"], "/proc/812");
-        assert_data_eq!(
+        assert_line(
             text(unknown, "text"),
-            str![
-                "cannot tell whether irqbalance is running (no permission to read /proc/812); if it is, it moves IRQs"
-            ]
+            str![[r"
+cannot tell whether irqbalance is running (no permission to read /proc/812); if it is, it moves IRQs
+
+"]],
         );
     }
     assert_eq!(machine.nicpin(&["check"]).code, 0);

@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::screen::page::Screen;
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, Run, document, text};
+use crate::support::run::{Copy, Run, assert_line, document, text};
 use crate::support::schema::meets;
 use crate::support::tree::put;
 use nicpin::apply::{self, Options, Proof};
@@ -17,13 +17,13 @@ use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
 
 /// An applied machine whose counters can be moved.
-struct MachineSpec {
+struct AppliedMachine {
     tree: Copy,
     root: Root,
     done: Applied,
 }
 
-impl MachineSpec {
+impl AppliedMachine {
     fn new() -> Self {
         let tree = Copy::of("two-node");
         let root = Root::open(tree.dir()).unwrap();
@@ -97,7 +97,7 @@ fn applied(report: &Applied) -> String {
 
 #[test]
 fn every_vector_is_proven_when_each_has_fired_where_it_should() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let mut proof = machine.proof();
     assert!(!proof.look(&machine.root).unwrap());
     for vector in machine.done.plan.interfaces[0]
@@ -136,7 +136,7 @@ plan d5e06e3272f72570: changed=12 already=4 managed=0 refused=0 vanished=0 pendi
 
 #[test]
 fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let mut proof = machine.proof();
     let (irq, cpu) = machine.rx(1);
     machine.fire(irq, cpu, 1);
@@ -180,7 +180,7 @@ plan d5e06e3272f72570: changed=12 already=4 managed=0 refused=0 vanished=0 pendi
 /// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
 #[test]
 fn the_interrupt_that_moves_a_vector_is_not_a_failure() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(0);
     let effective = format!("/proc/irq/{irq}/effective_affinity_list");
     // In two samples or in one.
@@ -202,7 +202,7 @@ fn the_interrupt_that_moves_a_vector_is_not_a_failure() {
 
 #[test]
 fn interrupts_that_arrive_elsewhere_are_a_failure() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(0);
     let mut proof = machine.proof();
     machine.fire(irq, cpu, 5);
@@ -231,7 +231,7 @@ plan d5e06e3272f72570: changed=12 already=4 managed=0 refused=0 vanished=0 pendi
 
 #[test]
 fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let ((moved, cpu), (gone, _)) = (machine.rx(0), machine.rx(1));
     let mut proof = machine.proof();
     machine.fire(moved, cpu, 5);
@@ -248,7 +248,7 @@ fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
 
 #[test]
 fn counters_wrap_at_2_to_the_32() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(0);
     machine.fire(irq, cpu, u32::MAX - 10);
     let mut proof = machine.proof();
@@ -260,7 +260,7 @@ fn counters_wrap_at_2_to_the_32() {
 /// As of an IRQ that is freed and requested again under the same name.
 #[test]
 fn a_counter_that_begins_anew_proves_nothing() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(0);
     machine.fire(irq, cpu, 1000);
     let mut proof = machine.proof();
@@ -290,7 +290,7 @@ fn the_command_waits_and_reports_what_it_saw() {
 /// On a large machine `/proc/interrupts` has tens of megabytes; the files of single IRQs have all that is needed.
 #[test]
 fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(1);
     let set = |irq: u32, name: &str, text: &str| {
         std::fs::create_dir_all(machine.tree.path(&format!("/sys/kernel/irq/{irq}"))).unwrap();
@@ -338,7 +338,7 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
 /// The kernel prints no more than a page of them, and cuts the last one.
 #[test]
 fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
-    let machine = MachineSpec::new();
+    let machine = AppliedMachine::new();
     let (irq, cpu) = machine.rx(1);
     for vector in &machine.done.plan.interfaces[0].vectors {
         let path = format!("/sys/kernel/irq/{}/per_cpu_count", vector.irq);
@@ -376,21 +376,23 @@ fn counters_that_cannot_be_read_are_reported_with_what_was_written() {
         assert_eq!((run.code, run.stderr.as_str()), (1, ""), "{}", run.stdout);
         if args.is_empty() {
             // Where the lines break depends on the machine's directory.
-            assert_data_eq!(
+            assert_line(
                 machine.rooted(&run.words()),
-                str![
-                    "24 settings written and read back. 12 IRQs move at the next interrupt. nic0 8 IRQs, 4 XPS nic1 8 IRQs, 4 XPS no proof ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy? Undo: nicpin restore plan edaa12e59e881890: changed=24 already=8 managed=0 refused=0 vanished=0 pending=12"
-                ]
+                str![[r"
+24 settings written and read back. 12 IRQs move at the next interrupt. nic0 8 IRQs, 4 XPS nic1 8 IRQs, 4 XPS no proof ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy? Undo: nicpin restore plan edaa12e59e881890: changed=24 already=8 managed=0 refused=0 vanished=0 pending=12
+
+"]],
             );
         } else {
             let report = run.json();
             assert_eq!(report["changed"], 24);
             let error = machine.rooted(text(&report, "proof_error"));
-            assert_data_eq!(
+            assert_line(
                 error,
-                str![
-                    "ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy?"
-                ]
+                str![[r"
+ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy?
+
+"]],
             );
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, codes, document, expect, good, nicpin, note, text};
+use crate::support::run::{Copy, assert_line, codes, document, expect, good, nicpin, note, text};
 use crate::support::two_node::atomic;
 use crate::support::{host, temporary};
 use nicpin::apply;
@@ -135,17 +135,19 @@ fn candidates_are_a_queue_on_each_core() {
             "nicpin apply --channels 2 eth0"
         ]
     );
-    assert_data_eq!(
+    assert_line(
         text(&with, "text"),
-        str![
-            "16 queues for 2 cores. The RSS table can limit flows to one queue per core, with the link up"
-        ]
+        str![[r"
+16 queues for 2 cores. The RSS table can limit flows to one queue per core, with the link up
+
+"]],
     );
-    assert_data_eq!(
+    assert_line(
         text(&without, "text"),
-        str![
-            "16 queues for 2 cores; one queue for each core is enough, and a change takes the link down for a moment"
-        ]
+        str![[r"
+16 queues for 2 cores; one queue for each core is enough, and a change takes the link down for a moment
+
+"]],
     );
 }
 

@@ -3,7 +3,7 @@
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, set};
-use crate::support::run::{Copy, FIXTURES, Run, expect, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, Run, assert_line, expect, fixture, nicpin};
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
@@ -255,11 +255,12 @@ fn isolated_cpus_are_used_only_if_named() {
     (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
     let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!(binding.cpus, set("11-13"));
-    assert_data_eq!(
+    assert_line(
         binding.why.to_string(),
-        str![
-            "without interrupts, which go to CPUs 8-10; CPUs 14-15 left out: isolated or nohz_full"
-        ]
+        str![[r"
+without interrupts, which go to CPUs 8-10; CPUs 14-15 left out: isolated or nohz_full
+
+"]],
     );
     let named = BindingRequest {
         cpus: Some(set("14-15")),

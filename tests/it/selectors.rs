@@ -5,7 +5,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, document, expect};
+use crate::support::run::{Copy, assert_line, document, expect};
 
 fn listed(plan: &Plan) -> Vec<(&str, String)> {
     plan.interfaces
@@ -43,11 +43,12 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
     assert_eq!(planned(of(&plan, "enP1s1")), ["1", "2"]);
     let mut notes = of(&plan, "eth0").notes.iter();
     let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
-    assert_data_eq!(
+    assert_line(
         note.to_string(),
-        str![
-            "packets arrive on enP1s1 while it is there, else by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: unknown"
-        ]
+        str![[r"
+packets arrive on enP1s1 while it is there, else by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: unknown
+
+"]],
     );
     assert!(note.advice().is_none(), "{note:?}");
     assert!(!tree.nicpin(&["plan"]).stdout.contains("echo CPU"));
@@ -325,10 +326,11 @@ fn a_virtual_function_names_its_parent() {
     let plan = tree.nicpin(&["plan", "eth0v1"]).stdout;
     let mut lines = plan.lines();
     let heading = lines.find(|line| line.starts_with("eth0v1 "));
-    assert_data_eq!(
+    assert_line(
         heading.unwrap(),
-        str![
-            "eth0v1  iavf 0000:82:02.0 (VF of 0000:82:00.0), 10 Gbit/s, node 0: CPUs 0-3 (4 cores)"
-        ]
+        str![[r"
+eth0v1  iavf 0000:82:02.0 (VF of 0000:82:00.0), 10 Gbit/s, node 0: CPUs 0-3 (4 cores)
+
+"]],
     );
 }

@@ -12,7 +12,9 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::is_full;
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin, note, text};
+use crate::support::run::{
+    Copy, FIXTURES, assert_line, document, expect, fixture, nicpin, note, text,
+};
 
 /// The column of queues counts one direction, and a reason never more queues than there are.
 #[test]
@@ -238,11 +240,12 @@ fn what_the_plan_gains_is_three_measures_and_in_full_all() {
         gain(&machine, &[]).unwrap(),
         str!["IRQs on another node 1 -> 0, CPUs that send through a farther node 8 -> 0"]
     );
-    assert_data_eq!(
+    assert_line(
         gain(&machine, &["-v"]).unwrap(),
-        str![
-            "local queues 90% -> 100%, IRQs on another node 1 -> 0, IRQs outside the allowed CPUs 1 -> 0, CPUs that send through a farther node 8 -> 0, CPUs not assigned to one tx queue 3 -> 0"
-        ]
+        str![[r"
+local queues 90% -> 100%, IRQs on another node 1 -> 0, IRQs outside the allowed CPUs 1 -> 0, CPUs that send through a farther node 8 -> 0, CPUs not assigned to one tx queue 3 -> 0
+
+"]],
     );
 }
 

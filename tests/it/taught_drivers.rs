@@ -1,9 +1,9 @@
 //! Drivers that the policy teaches: `[[driver]]`.
 
 use serde_json::Value;
-use snapbox::{assert_data_eq, str};
+use snapbox::str;
 
-use crate::support::run::{Copy, codes, document, expect, good, note, text};
+use crate::support::run::{Copy, assert_line, codes, document, expect, good, note, text};
 
 /// A machine whose card nobody knows: no row has its names.
 fn unknown() -> Copy {
@@ -57,11 +57,12 @@ fn a_taught_driver_is_planned_by_its_queues() {
     let explained = &document(&machine, &["plan", "--explain", "eth2"])["explanation"]["eth2"];
     let mut lines = explained.as_array().unwrap().iter();
     let line = lines.find_map(|line| line.as_str().filter(|line| line.contains("acme-1@")));
-    assert_data_eq!(
+    assert_line(
         line.unwrap(),
-        str![
-            "queue 0 IRQ 71 any CPU (on 0) -> CPU 6 local (node 1), acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy); core 6 had 0 queues, the cache of CPUs 6-11 had 0"
-        ]
+        str![[r"
+queue 0 IRQ 71 any CPU (on 0) -> CPU 6 local (node 1), acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy); core 6 had 0 queues, the cache of CPUs 6-11 had 0
+
+"]],
     );
     // Somewhere else, from a capture.
     let file = machine.path("/machine.tar.gz");
@@ -154,23 +155,25 @@ fn what_is_wrong_in_a_driver_is_an_error_with_file_and_line() {
     let plan = document(&machine, &["plan"]);
     let named = note(&plan, "driver-unmatched");
     assert_eq!(named["driver"], "acme");
-    assert_data_eq!(
+    assert_line(
         text(named, "text"),
-        str![
-            "the policy has a [[driver]] acme, which no interface here uses; the drivers here: igb, mlx4_en"
-        ]
+        str![[r"
+the policy has a [[driver]] acme, which no interface here uses; the drivers here: igb, mlx4_en
+
+"]],
     );
     machine.write(
         "/etc/nicpin.toml",
         "[[driver]]\nname = 'igb'\nirqs = ['a{n} = rx']\n",
     );
-    assert_data_eq!(
+    assert_line(
         text(
             note(&document(&machine, &["plan"]), "names-unmatched"),
-            "text"
+            "text",
         ),
-        str![
-            "no IRQ of igb has a name of the policy's [[driver]]; its IRQs: eth0-TxRx-0, eth0-TxRx-1, eth0-TxRx-2 and 2 others"
-        ]
+        str![[r"
+no IRQ of igb has a name of the policy's [[driver]]; its IRQs: eth0-TxRx-0, eth0-TxRx-1, eth0-TxRx-2 and 2 others
+
+"]],
     );
 }

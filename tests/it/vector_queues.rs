@@ -6,7 +6,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of, vectors};
 use crate::support::machine::{Card, MachineSpec, Port, card, cpus, two_nodes};
-use crate::support::run::{Copy, document, nicpin};
+use crate::support::run::{Copy, assert_line, document, nicpin};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::plan::Measure;
@@ -65,11 +65,12 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
         .iter()
         .find(|note| note.code() == "sources-disagree")
         .unwrap();
-    assert_data_eq!(
+    assert_line(
         note.to_string(),
-        str![
-            "netlink and the IRQ names disagree; netlink is used: IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name; IRQ 31 (eth0-TxRx-1) is combined 0 by netlink and combined 1 by its name"
-        ]
+        str![[r"
+netlink and the IRQ names disagree; netlink is used: IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name; IRQ 31 (eth0-TxRx-1) is combined 0 by netlink and combined 1 by its name
+
+"]],
     );
     let plan = document(&tree, &["plan", "eth0"]);
     assert_eq!(plan["interfaces"][0]["vectors"][0]["source"], "netlink");

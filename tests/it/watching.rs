@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, document, good, text};
+use crate::support::run::{Copy, assert_line, document, good, text};
 use crate::support::wait_until;
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
@@ -570,11 +570,12 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
     let fix = "nicpin apply --avoid-exclusive nic0";
     assert_eq!(status["interfaces"][0]["fix"], fix);
     let check = machine.nicpin(&["check"]).stdout;
-    assert_data_eq!(
+    assert_line(
         check.lines().next().unwrap(),
-        str![
-            "1 of 2 interfaces differs from the plan (worst: drifted). Fix: nicpin apply --avoid-exclusive"
-        ]
+        str![[r"
+1 of 2 interfaces differs from the plan (worst: drifted). Fix: nicpin apply --avoid-exclusive
+
+"]],
     );
     machine.write(IRQ, &planned);
     let plan = document(&machine, &["plan"]);

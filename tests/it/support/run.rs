@@ -12,7 +12,7 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 use serde_json::Value;
 use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq};
+use snapbox::{Data, IntoData, assert_data_eq};
 
 use super::tree::{Entry, settle};
 use crate::support::temporary;
@@ -55,6 +55,13 @@ pub fn expect(name: &str, got: String) {
         Data::text(got),
         Data::read_from(&expected, Some(DataFormat::Text)).raw()
     );
+}
+
+/// Compares a text of one line with an expected output in the test. The line is ended here, since `SNAPSHOTS=overwrite`
+/// fails on a long literal without a line end, which rustfmt puts on a line of its own.
+#[track_caller]
+pub fn assert_line(text: impl AsRef<str>, expected: impl IntoData) {
+    assert_data_eq!(format!("{}\n", text.as_ref()), expected);
 }
 
 /// Runs the binary.
