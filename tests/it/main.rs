@@ -2,7 +2,7 @@
 //! `fixtures/`, and the library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests, on trees of their own
-#![allow(clippy::print_stdout)] // the tables of tests/it/other_tools.rs
+#![allow(clippy::print_stdout)] // the tables of tests/it/compared_with_other_tools.rs
 #![allow(clippy::too_many_lines)] // tests are tables
 #![allow(clippy::needless_raw_string_hashes)] // as SNAPSHOTS=overwrite writes them
 
@@ -49,12 +49,15 @@ mod architecture;
 mod archives;
 mod bad_input;
 mod benchmark_machines;
+mod capture_privacy;
 mod captures;
 mod channels;
 mod check;
 mod compare;
+mod compared_with_other_tools;
 mod completions;
-mod confined;
+mod control_characters;
+mod costly_machines;
 mod counter_deltas;
 mod crashes;
 mod default_policy;
@@ -62,19 +65,17 @@ mod device_irqs;
 mod dist;
 mod documentation;
 mod drivers;
-mod exclusive;
-mod faults;
+mod exclusive_cpus;
+mod files_others_may_write;
 mod fixtures;
 mod fleets;
 mod flows;
 mod functions_without_interface;
-mod fuzz;
-mod gain;
+mod fuzz_seeds;
 mod help;
-mod identity;
+mod hostile_trees;
 mod interface_nodes;
 mod irqbalance;
-mod limits;
 mod manual;
 mod measure;
 mod monitoring;
@@ -83,36 +84,35 @@ mod near_a_program;
 mod neighbours;
 mod nodes;
 mod not_understood;
+mod only_moves_that_gain;
 mod optimum;
 mod options;
-mod other_tools;
 mod other_writers;
 mod pictures;
 mod plans;
 mod policy_file;
-mod processes;
-mod proof;
+mod processes_of_other_tools;
+mod proof_by_counters;
 mod properties;
 mod rdma_vectors;
+mod records_of_other_versions;
+mod restore;
 mod rss;
 mod run;
 mod schemas;
 mod selectors;
+mod signals;
 mod start_of_process;
 mod states;
 mod status;
 mod steering;
-mod stop;
-mod stored;
+mod stored_plans;
 mod taught_drivers;
-mod terminal;
 mod topology;
 mod trial;
 mod trial_terminal;
-mod trusted;
-mod undo;
 mod unreadable;
 mod unusual_machines;
 mod vector_queues;
-mod versions;
 mod watching;
+mod write_errors;

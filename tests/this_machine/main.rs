@@ -12,10 +12,10 @@ mod support;
 mod bandwidth;
 
 mod balancer;
+mod full_run_directory;
 mod kernel;
 mod programs;
 mod run;
-mod small_run;
 mod users;
 
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ const TESTS: &[Test] = &[
     (
         "a_full_run_keeps_nothing_from_being_restored",
         &[Need::MountNamespace],
-        small_run::a_full_run_keeps_nothing_from_being_restored,
+        full_run_directory::a_full_run_keeps_nothing_from_being_restored,
     ),
     (
         "pages_are_good_roff",

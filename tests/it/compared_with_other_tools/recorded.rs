@@ -7,7 +7,7 @@
 //!
 //! # How a recording is made
 //!
-//! `TREES=DIR cargo test --test it -- other_tools::` writes the trees of the built machines; the others are in `fixtures/`.
+//! `TREES=DIR cargo test --test it -- compared_with_other_tools::` writes the trees of the built machines; the others are in `fixtures/`.
 //! A copy of a tree in memory is given the files that a tool reads and nicpin does not, derived from those that are
 //! there: CPU masks beside CPU lists, ids of cores and packages, `/proc/cpuinfo`, `/proc/stat` without load, PCI ids,
 //! `ifindex`, an RDMA device for each mlx4 and mlx5 card. Its directories list their entries in the kernel's order.

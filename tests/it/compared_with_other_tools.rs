@@ -1,7 +1,7 @@
-//! nicpin and other tools on machines of many shapes: the table of `other_tools/README.md`.
+//! nicpin and other tools on machines of many shapes: the table of `compared_with_other_tools/README.md`.
 //!
-//! The other tools' writes are recorded, see [`other_tools::recorded`]. `cargo test --test it -- other_tools::
-//! --nocapture` prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- other_tools::` rewrites the part
+//! The other tools' writes are recorded, see [`compared_with_other_tools::recorded`]. `cargo test --test it -- compared_with_other_tools::
+//! --nocapture` prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- compared_with_other_tools::` rewrites the part
 //! in that page.
 
 mod facts;
@@ -43,10 +43,10 @@ fn the_table_fits_100_columns() {
 
 #[test]
 fn the_page_shows_this_table() {
-    const BEGIN: &str =
-        "<!-- SNAPSHOTS=overwrite cargo test --test it -- other_tools:: -->\n\n```text\n";
+    const BEGIN: &str = "<!-- SNAPSHOTS=overwrite cargo test --test it -- compared_with_other_tools:: -->\n\n```text\n";
     const END: &str = "```\n\n<!-- end of the table -->\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/other_tools/README.md");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/compared_with_other_tools/README.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (kept, after) = rest.split_once(END).unwrap();
@@ -57,7 +57,7 @@ fn the_page_shows_this_table() {
     } else {
         assert_eq!(
             kept, printed,
-            "SNAPSHOTS=overwrite cargo test --test it -- other_tools:: writes it anew"
+            "SNAPSHOTS=overwrite cargo test --test it -- compared_with_other_tools:: writes it anew"
         );
     }
 }

@@ -51,7 +51,7 @@ fn changed(results: &[WriteResult]) -> usize {
 
 #[test]
 fn an_apply_ends_after_the_current_write() {
-    if !in_its_own_process("stop::an_apply_ends_after_the_current_write") {
+    if !in_its_own_process("signals::an_apply_ends_after_the_current_write") {
         return;
     }
     let machine = Copy::of("two-node");
@@ -72,7 +72,7 @@ fn an_apply_ends_after_the_current_write() {
 
 #[test]
 fn an_atomic_apply_restores_what_it_has_written() {
-    if !in_its_own_process("stop::an_atomic_apply_restores_what_it_has_written") {
+    if !in_its_own_process("signals::an_atomic_apply_restores_what_it_has_written") {
         return;
     }
     let machine = Copy::of("two-node");
@@ -86,7 +86,7 @@ fn an_atomic_apply_restores_what_it_has_written() {
 
 #[test]
 fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
-    if !in_its_own_process("stop::a_restore_ends_after_the_current_write_and_can_be_repeated") {
+    if !in_its_own_process("signals::a_restore_ends_after_the_current_write_and_can_be_repeated") {
         return;
     }
     let machine = Copy::of("two-node");
@@ -109,7 +109,7 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
 
 #[test]
 fn channels_are_not_changed_after_a_request() {
-    if !in_its_own_process("stop::channels_are_not_changed_after_a_request") {
+    if !in_its_own_process("signals::channels_are_not_changed_after_a_request") {
         return;
     }
     let machine = Copy::of("dl980");

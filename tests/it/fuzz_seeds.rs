@@ -12,7 +12,7 @@ use crate::{hostile, seeds};
 
 #[test]
 fn every_seed_passes_every_fuzz_target() {
-    if !in_its_own_process("fuzz::every_seed_passes_every_fuzz_target") {
+    if !in_its_own_process("fuzz_seeds::every_seed_passes_every_fuzz_target") {
         return;
     }
     for target in TARGETS {
@@ -27,7 +27,7 @@ fn every_seed_passes_every_fuzz_target() {
 /// A `dev_port` of 4294967295 ended every command, and `fleet` with it.
 #[test]
 fn no_number_in_a_file_ends_a_command() {
-    if !in_its_own_process("fuzz::no_number_in_a_file_ends_a_command") {
+    if !in_its_own_process("fuzz_seeds::no_number_in_a_file_ends_a_command") {
         return;
     }
     hostile::extreme_numbers();
@@ -36,7 +36,7 @@ fn no_number_in_a_file_ends_a_command() {
 /// The same damages on any machine; in the full tier, as many more as two minutes of CPU time take.
 #[test]
 fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
-    if !in_its_own_process("fuzz::a_damaged_file_ends_no_command_but_with_its_exit_code") {
+    if !in_its_own_process("fuzz_seeds::a_damaged_file_ends_no_command_but_with_its_exit_code") {
         return;
     }
     let time = Duration::from_secs(if is_full() { 120 } else { 0 });
@@ -48,7 +48,7 @@ fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
 
 #[test]
 fn seeds_that_are_cut_and_changed_a_little() {
-    if !in_its_own_process("fuzz::seeds_that_are_cut_and_changed_a_little") {
+    if !in_its_own_process("fuzz_seeds::seeds_that_are_cut_and_changed_a_little") {
         return;
     }
     let index = any::<prop::sample::Index>;
