@@ -86,8 +86,8 @@ snapshot /tmp/now; same_file "the machine after traffic" /tmp/after /tmp/now
 expect 0 nicpin restore
 equal "settings restored" "$N" "$(number changed)"
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
-expect 0 nicpin restore
-contains "a second restore" "Nothing to restore" "$OUT"
+expect 0 nicpin restore --json
+contains "a second restore" '"results": []' "$OUT"
 snapshot /tmp/now; same_file "the machine after a second restore" /tmp/before /tmp/now
 expect 2 nicpin check --exact
 

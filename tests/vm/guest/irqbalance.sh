@@ -165,8 +165,8 @@ runs() { pidof irqbalance >/dev/null; }
 holds "irqbalance after restore" poll 5 runs
 equal "the calls of systemctl" "is-active irqbalance.service stop irqbalance.service start --no-block irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
 holds "no other systemctl was run" [ ! -e /tmp/wrong ]
-expect 0 nicpin restore
-contains "a second restore" "Nothing to restore" "$OUT"
+expect 0 nicpin restore --json
+contains "a second restore" '"results": []' "$OUT"
 touch /tmp/inactive
 expect 1 nicpin apply --irqbalance stop
 contains "an irqbalance that its unit has not started" "still runs; stop it by hand" "$OUT"

@@ -123,9 +123,9 @@ done
 echo "--- a change by another hand"
 pid=$(awk '$2 == "nic1" {print $1; exit}' /tmp/planned)
 taskset -pc 0 "$pid" > /dev/null
-expect 2 nicpin check --exact -v
-contains "what differs" "affinity of thread $pid" "$OUT"
-contains "why" "changed since apply" "$OUT"
+expect 2 nicpin check --exact --json
+contains "what differs" "\"path\": \"/proc/$pid\"" "$OUT"
+contains "why" '"reason": "moved-by-other"' "$OUT"
 expect 0 nicpin apply
 equal "values that apply changed" 1 "$(number changed)"
 

@@ -57,8 +57,8 @@ equal "values refused" 1 "$(number refused)"
 contains "the kernel's answer" EROFS "$OUT"
 umount "$last"
 snapshot /tmp/now; same_file "the machine after --atomic" /tmp/before /tmp/now
-expect 0 nicpin restore
-contains "a restore after --atomic" "Nothing to restore" "$OUT"
+expect 0 nicpin restore --json
+contains "a restore after --atomic" '"results": []' "$OUT"
 
 section "on trial"
 expect 0 nicpin apply --try 12

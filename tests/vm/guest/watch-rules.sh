@@ -94,7 +94,7 @@ journal | grep 'from now on it is restored'
 journalctl --unit $UNIT --output json | grep -c NICPIN_SETTING > /tmp/fields
 equal "messages with the field NICPIN_SETTING" 1 "$(cat /tmp/fields)"
 spoil nic3
-poll 10 sh -c "! nicpin check --exact nic3 | grep -q 'changed since apply'"
+poll 10 sh -c "! nicpin check --exact --json nic3 | grep -q moved-by-other"
 expect 0 nicpin check --exact nic3
 equal "the vector that is fought for" 0 "$(cat "$file")"
 expect 0 nicpin status; contains "status" "not restored until" "$OUT"
