@@ -464,13 +464,16 @@ fn all_or_nothing_leaves_nothing_on_trial() {
 /// A trial that cannot be read is not confirmed: the settings that the first apply found are restored.
 #[test]
 fn a_trial_that_cannot_be_read_is_restored_at_its_end() {
-    for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
+    let before = Copy::of("two-node").texts();
+    let machines = ["", "{}", "{\"schema\":\"nicpin.try/9\"}"].map(|text| {
         let machine = Copy::of("two-node");
-        let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
         assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
         machine.write("/run/nicpin/try.json", text);
         assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+        machine
+    });
+    for machine in machines {
         watched_to_the_end(&machine);
         assert_eq!(machine.texts(), before);
         assert_data_eq!(

@@ -186,24 +186,22 @@ nicpin: too late: apply --try was not confirmed in time, and the earlier setting
 
 #[test]
 fn a_closed_terminal_is_not_a_confirmation() {
-    let machine = Copy::of("two-node");
-    let before = machine.texts();
-    let (child, master) = on_terminal(&machine, "1");
-    drop(master);
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
-    watched_to_the_end(&machine);
-    assert_eq!(machine.texts(), before);
+    let machines = [Copy::of("two-node"), Copy::of("two-node")];
+    let before = machines[0].texts();
+    let [closed, mut killed] = machines.each_ref().map(|machine| {
+        let (child, master) = on_terminal(machine, "1");
+        drop(master);
+        child
+    });
     // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
-    let (mut child, master) = on_terminal(&machine, "1");
-    kill(
-        Pid::from_raw(child.id().try_into().unwrap()),
-        Signal::SIGTERM,
-    )
-    .unwrap();
-    drop(master);
-    assert_eq!(child.wait().unwrap().code(), None);
-    watched_to_the_end(&machine);
-    assert_eq!(machine.texts(), before);
+    let pid = Pid::from_raw(killed.id().try_into().unwrap());
+    kill(pid, Signal::SIGTERM).unwrap();
+    assert_eq!(killed.wait().unwrap().code(), None);
+    assert_eq!(closed.wait_with_output().unwrap().status.code(), Some(1));
+    for machine in machines {
+        watched_to_the_end(&machine);
+        assert_eq!(machine.texts(), before);
+    }
 }
 
 /// A machine whose files are changed before a trial on it ends, and what the trial prints. A longer trial where the change

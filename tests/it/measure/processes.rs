@@ -118,11 +118,12 @@ fn an_interrupt_ends_a_measurement_with_the_report() {
 fn an_interrupt_ends_the_command_and_then_comes_the_report() {
     let script = "echo ready; exec sleep 3600";
     // As the terminal does it, and to nicpin only.
-    for (signal, to_all, code) in [
+    let signals = [
         (Signal::SIGINT, true, 130),
         (Signal::SIGTERM, false, 143),
         (Signal::SIGINT, false, 143),
-    ] {
+    ];
+    let children = signals.map(|(signal, to_all, _)| {
         let mut child = started(&["--format", "json", "--", "sh", "-c", script]);
         let mut ready = String::new();
         BufReader::new(child.stderr.as_mut().unwrap())
@@ -135,6 +136,9 @@ fn an_interrupt_ends_the_command_and_then_comes_the_report() {
             kill(pid(&child), signal)
         };
         sent.unwrap();
+        child
+    });
+    for (child, (signal, to_all, code)) in children.into_iter().zip(signals) {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{signal} {to_all}");
         let samples = lines(&String::from_utf8(output.stdout).unwrap());
