@@ -154,6 +154,6 @@ fn archives_made_by_hand() {
     std::fs::write(&file, archive("README", tar::EntryType::Regular, "x")).unwrap();
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
     assert_eq!((run.code, run.stderr.lines().count()), (1, 1));
-    let expected = "/sys/devices/system/cpu/online: no such file or directory (ENOENT); fix: mount /proc and /sys";
-    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    let missing = "/sys/devices/system/cpu/online: no such file or directory (ENOENT)";
+    assert!(run.stderr.contains(missing), "{}", run.stderr);
 }

@@ -473,13 +473,10 @@ fn a_record_that_cannot_be_read_is_unknown_also_where_nothing_differs() {
     let machine = applied("two-socket-mlx4");
     machine.write("/run/nicpin/state.json", "{");
     for command in ["check", "status"] {
-        let run = machine.nicpin(&[command]);
+        let run = machine.nicpin(&[command, "--json"]);
         assert_eq!(run.code, 1, "{}", run.stdout);
-        let said = run.words();
-        assert!(
-            said.contains("the record of the last apply cannot be read"),
-            "{said}"
-        );
+        let code = r#""code": "record-unreadable""#;
+        assert!(run.stdout.contains(code), "{}", run.stdout);
     }
 }
 

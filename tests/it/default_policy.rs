@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_by, plan_with, rps_of, set,
     vector,
 };
-use crate::support::run::Copy;
+use crate::support::run::{Copy, assert_line};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Channels, Machine, Role, RxQueue};
 use nicpin::plan::NodeSource;
@@ -154,8 +155,10 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     machine.write("/proc/irq/default_smp_affinity", "33\n");
     let narrow = plan(&[]);
     assert_eq!(candidates(&narrow), ["0-1", "4-5"]);
-    let by = "IRQs stay on CPUs 0-1,4-5, by /proc/irq/default_smp_affinity";
-    assert_eq!(said(&narrow).unwrap(), by);
+    assert_data_eq!(
+        said(&narrow).unwrap(),
+        str!["IRQs stay on CPUs 0-1,4-5, by /proc/irq/default_smp_affinity"]
+    );
     assert_eq!(narrow["interfaces"][0]["left_out"][0]["cpus"], "2-3");
     // IRQ 35 is nic0's for control, and on CPU 3.
     let control = narrow["writes"].as_array().unwrap().iter();
@@ -523,9 +526,20 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
     let unknown = plan(&host);
     let eth0 = of(&unknown, "eth0");
     assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 8 eth0"));
-    assert!(eth0.notes[0].to_string().contains("if the driver can"));
-    let text = of(&before, "eth0").notes[0].to_string();
-    assert!(text.contains("takes the link down"), "{text}");
+    assert_line(
+        eth0.notes[0].to_string(),
+        str![[r#"
+16 queues for 8 cores; one queue for each core is enough, if the driver can, and a change takes the link down for a moment
+
+"#]],
+    );
+    assert_line(
+        of(&before, "eth0").notes[0].to_string(),
+        str![[r#"
+16 queues for 8 cores; one queue for each core is enough, and a change takes the link down for a moment
+
+"#]],
+    );
 }
 
 /// A container's function, which stays where its owner has put it.

@@ -1,8 +1,10 @@
 //! The IRQs of devices without a list of vectors: by names, the device tree and numbers; and devices that have none.
 
+use snapbox::{assert_data_eq, str};
+
 use crate::support::host::{codes, of, vectors};
 use crate::support::machine::{Card, Port, card, two_nodes};
-use crate::support::run::Copy;
+use crate::support::run::{Copy, note};
 
 #[test]
 fn hyper_v_channels_are_listed_and_left_alone() {
@@ -24,24 +26,28 @@ fn hyper_v_channels_are_listed_and_left_alone() {
         .unwrap();
     assert!(note.to_string().contains("14 -> 0, 20 -> 5"), "{note:?}");
     // On x86 a row without a number, elsewhere a per-CPU IRQ; without either nothing is said.
-    for (row, irqs) in [
-        ("", "have no IRQs; nicpin"),
-        (
-            " HYP:  1  1   Hypervisor callback interrupts\n",
-            "have no IRQs of their own but HYP of each CPU; nicpin",
-        ),
-        (
-            "   4:  9  9   GICv3  18 Level     Hyper-V VMbus\n",
-            "have no IRQs of their own but Hyper-V VMbus (IRQ 4) of each CPU; nicpin",
-        ),
+    let mut texts = String::new();
+    for row in [
+        "",
+        " HYP:  1  1   Hypervisor callback interrupts\n",
+        "   4:  9  9   GICv3  18 Level     Hyper-V VMbus\n",
     ] {
         let rows = format!("      CPU0  CPU1\n 9:  0  0  IO-APIC  9-fasteoi  acpi\n{row}");
         tree.put("proc/interrupts", rows.trim_end());
         let plan = tree.plan(&["eth0"]);
         let mut notes = of(&plan, "eth0").notes.iter();
         let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
-        assert!(note.to_string().contains(irqs), "{note}");
+        texts += &format!("{note}\n");
     }
+    assert_data_eq!(
+        texts,
+        str![[r#"
+packets arrive by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: 14 -> 0, 20 -> 5. To move a channel, write a CPU number to its `cpu` file
+packets arrive by Hyper-V's VMBus channels, which have no IRQs of their own but HYP of each CPU; nicpin does not move them. Channel -> CPU: 14 -> 0, 20 -> 5. To move a channel, write a CPU number to its `cpu` file
+packets arrive by Hyper-V's VMBus channels, which have no IRQs of their own but Hyper-V VMbus (IRQ 4) of each CPU; nicpin does not move them. Channel -> CPU: 14 -> 0, 20 -> 5. To move a channel, write a CPU number to its `cpu` file
+
+"#]]
+    );
     let fix = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
     assert_eq!(
         crate::support::host::fix_of(note).as_deref(),
@@ -622,23 +628,10 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
     tree.add("sys/devices/usb1/1-1:1.0", "usb", "r8152", "eth1", 1);
     tree.put("sys/class/net/eth1/operstate", "down");
     tree.interrupts(9, "IO-APIC", &["acpi"]);
-    for (name, expected) in [
-        (
-            "eth0",
-            "the driver requests no queue IRQ while the interface is down; there is nothing to place yet",
-        ),
-        (
-            "eth1",
-            "the device has no IRQs of its own: its packets arrive by its controller",
-        ),
-    ] {
-        let plan = tree.plan(&[name]);
-        let notes: Vec<_> = of(&plan, name)
-            .notes
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    for (name, why) in [("eth0", "while-down"), ("eth1", "of-device")] {
+        let plan = tree.nicpin(&["plan", "--json", name]).json();
+        let note = note(&plan["interfaces"][0], "no-vectors");
+        assert_eq!(note["because"], why, "{name}");
     }
 }
 
@@ -654,15 +647,14 @@ fn a_device_with_a_control_irq_is_not_one_without_irqs() {
         2,
     );
     tree.interrupts(130, "ITS-fMSI", &["dpni.1", "dpio.1"]);
-    let run = tree.nicpin(&["plan", "eth0"]);
-    let said = run.words();
-    assert!(said.contains("control IRQ 130 unchanged"), "{said}");
-    assert!(
-        said.contains(
-            "which IRQs belong to its device is not known: sysfs lists those of PCI devices only"
-        ),
-        "{said}"
+    let plan = tree.nicpin(&["plan", "--json", "eth0"]).json();
+    let eth0 = &plan["interfaces"][0];
+    let control = &eth0["vectors"][0];
+    assert_eq!(
+        (&control["irq"], &control["role"]),
+        (&130.into(), &"control".into())
     );
+    assert_eq!(note(eth0, "no-vectors")["because"], "unlisted");
 }
 
 /// Where a CPU could not hold all IRQs of the machine, those of other devices are counted.

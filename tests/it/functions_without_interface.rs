@@ -1,6 +1,7 @@
 //! Functions that have no interface here: bound to another driver, for RDMA alone, or with it in another network namespace.
 
-use snapbox::str;
+use itertools::Itertools as _;
+use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
@@ -44,9 +45,14 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     tree.list_function("pci0000:00/0000:00:02.0", "0000:82:00.0", "0x020000");
     tree.make_dir("sys/class/net");
     let all = tree.plan(&[]);
-    let notes: Vec<_> = all.notes.iter().map(ToString::to_string).collect();
-    let expected = "not planned: 0000:82:00.0 (driver efa, no interface here)";
-    assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    let texts = all.notes.iter().map(ToString::to_string);
+    assert_data_eq!(
+        texts.format("\n").to_string(),
+        str![[r#"
+no interface with a device is up or has IRQs
+not planned: 0000:82:00.0 (driver efa, no interface here)
+"#]]
+    );
     // Nobody moves them: the core that they would get is idle.
     assert_eq!(all.network_cpus.to_string(), "0");
     let plan = tree.plan(&["0000:82:00.0"]);

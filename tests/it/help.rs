@@ -329,15 +329,11 @@ fn reports_are_json_or_left_out_on_request() {
     for args in [&["completions", "bash"][..], &["man"], &["draw"]] {
         let run = nicpin(&[&["-q"], args].concat());
         assert!(run.code == 64 && run.stdout.is_empty(), "{run:?}");
-        assert!(
-            run.stderr
-                .starts_with("nicpin: --quiet has no effect with nicpin "),
-            "{run:?}"
-        );
+        assert!(run.stderr.starts_with("nicpin: --quiet "), "{run:?}");
     }
     let missing = Copy::of("two-node").nicpin(&["-q", "plan", "eth9"]);
     assert!(
-        missing.code == 1 && missing.stderr.contains("no interface matches"),
+        missing.code == 1 && missing.stderr.lines().count() == 1,
         "{}",
         missing.stderr
     );

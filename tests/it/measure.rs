@@ -14,6 +14,7 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
@@ -259,7 +260,10 @@ fn rates_shares_and_costs() {
 
 #[test]
 fn the_tables() {
-    let expected = "\
+    let table = crate::screen::measure::measure(&busy(), false);
+    assert_data_eq!(
+        table.show(crate::screen::page::Screen::default()),
+        str![[r#"
 In 2.00 s: 3.00 Gbit/s; 50% of the interrupts on the interfaces' own nodes; 2.00 CPUs busy, 1.00 of
 them in interrupts and softirqs; 1.50 Gbit per CPU second; 3.00 Gbit per softirq CPU second; 150
 packets dropped, 20 polls ended with work left.
@@ -278,9 +282,9 @@ CPU  NODE  BUSY  IN IRQ  IRQ/S  NET_RX/S  NET_TX/S  PKT/S  RPS/S  DROPPED  SQUEE
 1       0   50%     25%      0        25         0    250      0        0         5
 2       1   50%     25%     50        25         0    250      0        0         5
 3       1   50%     25%      0        25         0    250      0        0         5
-";
-    let table = crate::screen::measure::measure(&busy(), false);
-    assert_eq!(table.show(crate::screen::page::Screen::default()), expected);
+
+"#]]
+    );
 }
 
 #[test]
@@ -478,11 +482,7 @@ fn what_cannot_be_measured() {
     let machine = Copy::of("two-node");
     let run = machine.nicpin(&["measure", "eth7"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(
-        run.stderr.contains("no interface matches `eth7`"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains("`eth7`"), "{}", run.stderr);
     for args in [
         &["measure", "--seconds", "0"][..],
         &["measure", "--count", "0"],

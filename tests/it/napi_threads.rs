@@ -337,16 +337,16 @@ fn a_thread_that_stays_has_the_reason_of_its_interface() {
     with_threads(&mut host, Source::Netlink);
     let why =
         |host: &Machine, options: &[(&str, &str)]| threads_of(host, options)[0].why.to_string();
-    assert_eq!(
+    assert_data_eq!(
         why(&host, &[("scope", "remote")]),
-        "skipped: the policy cannot be met"
+        str!["skipped: the policy cannot be met"]
     );
-    assert_eq!(
+    assert_data_eq!(
         why(&host, &[("napi-threads", "keep")]),
-        "kept by the policy"
+        str!["kept by the policy"]
     );
     host.interfaces[0].vectors.clear();
-    assert_eq!(why(&host, &[]), "no queue IRQ is placed");
+    assert_data_eq!(why(&host, &[]), str!["no queue IRQ is placed"]);
 }
 
 #[test]

@@ -99,13 +99,22 @@ fn machine_with_neighbours() -> Copy {
 fn nodes_and_pictures_show_what_else_is_there() {
     let machine = machine_with_neighbours();
     let text = machine.nicpin(&["nodes"]).stdout;
-    for line in [
-        "nic0 (virtio_net), 1 accelerator, 1 RDMA device\n",
-        "nic1 (virtio_net), 2 GPUs, 2 NVMe disks\n",
-        "\nOn no known node: 1 accelerator.\n",
-    ] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
+    assert_data_eq!(
+        &text,
+        str![[r#"
+8 CPUs on 2 nodes, 2 interfaces.
+
+NODE  MEMORY   FREE  CPUS  DEVICES
+0     338 MiB  -     0-3   nic0 (virtio_net), 1 accelerator, 1 RDMA device
+1     250 MiB  -     4-7   nic1 (virtio_net), 2 GPUs, 2 NVMe disks
+On no known node: 1 accelerator.
+
+DISTANCE  TO 0  TO 1
+from 0      10    21
+from 1      21    10
+
+"#]]
+    );
     let json = machine.nicpin(&["nodes", "--json"]).json();
     assert_eq!(
         json["nodes"][1]["neighbours"][0],

@@ -158,9 +158,12 @@ fn rates_are_measured_on_this_machine_only() {
     let root = fixture("two-node");
     let run = nicpin(&["nodes", "--bandwidth", "--root", root.to_str().unwrap()]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
-    assert_eq!(
+    assert_data_eq!(
         run.stderr,
-        "nicpin: --bandwidth measures this machine, not the one that --root names\n"
+        str![[r#"
+nicpin: --bandwidth measures this machine, not the one that --root names
+
+"#]]
     );
 }
 

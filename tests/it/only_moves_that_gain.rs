@@ -1,7 +1,9 @@
 //! `--gain`, and `only-gain` of the policy: settings that are as good as planned stay, and plans say which moves gain
 //! nothing.
 
-use crate::support::run::Copy;
+use snapbox::{assert_data_eq, str};
+
+use crate::support::run::{Copy, assert_line};
 use nicpin::plan::Measure;
 use nicpin::report::difference::MeasureChange;
 
@@ -42,10 +44,12 @@ fn first_line(machine: &Copy, args: &[&str]) -> String {
 #[test]
 fn moves_that_gain_nothing_are_said_to_be_needless() {
     let machine = in_another_order();
-    let needless = "; moving 8 IRQs gains nothing (see --gain)";
-    assert_eq!(
+    assert_line(
         first_line(&machine, &["plan"]),
-        format!("8 of 32 settings would change{needless}. Apply: nicpin apply")
+        str![[r#"
+8 of 32 settings would change; moving 8 IRQs gains nothing (see --gain). Apply: nicpin apply
+
+"#]],
     );
     // Only steering gains something.
     for queue in 0..4 {
@@ -54,16 +58,29 @@ fn moves_that_gain_nothing_are_said_to_be_needless() {
             "00\n",
         );
     }
-    assert_eq!(
+    assert_line(
         first_line(&machine, &["plan"]),
-        format!("12 of 32 settings would change{needless}. Apply: nicpin apply")
+        str![[r#"
+12 of 32 settings would change; moving 8 IRQs gains nothing (see --gain). Apply: nicpin apply
+
+"#]],
     );
-    let status = machine.nicpin(&["status"]).stdout.replace('\n', " ");
-    let fix = format!("nicpin apply (12 writes{needless})");
-    assert!(status.contains(&fix), "{status}");
-    assert_eq!(
+    let status = machine.nicpin(&["status"]).stdout;
+    let (summary, _) = status.split_once("\n\n").unwrap();
+    assert_data_eq!(
+        format!("{summary}\n"),
+        str![[r#"
+1 of 2 interfaces has changed since the last apply. Fix: nicpin apply (12 writes; moving 8 IRQs
+gains nothing (see --gain))
+
+"#]]
+    );
+    assert_line(
         first_line(&machine, &["plan", "--gain"]),
-        "4 of 28 settings would change. Apply: nicpin apply --gain"
+        str![[r#"
+4 of 28 settings would change. Apply: nicpin apply --gain
+
+"#]],
     );
 }
 

@@ -24,7 +24,7 @@ fn other_tools_that_write_affinities_are_named() {
         "cpu-partitioning",
         "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n",
     );
-    for (files, code, expected) in [
+    for (files, code, values) in [
         (
             vec![
                 pid.clone(),
@@ -34,7 +34,7 @@ fn other_tools_that_write_affinities_are_named() {
                 isolated.clone(),
             ],
             "tuned-running",
-            "tuned runs with the profile site, where cpu-partitioning has isolated_cores",
+            &["profile site,", "cpu-partitioning", "isolated_cores"][..],
         ),
         (
             vec![
@@ -47,10 +47,10 @@ fn other_tools_that_write_affinities_are_named() {
                 ),
             ],
             "tuned-running",
-            "where site has the plugin irq",
+            &["profile site,", "plugin irq"],
         ),
         // The tool does not run, or its profile leaves interrupts alone.
-        (vec![active.clone(), conf("site", "[irq]")], "", ""),
+        (vec![active.clone(), conf("site", "[irq]")], "", &[]),
         (
             vec![
                 pid.clone(),
@@ -59,7 +59,7 @@ fn other_tools_that_write_affinities_are_named() {
                 conf("site", "[sysctl]\nvm.swappiness=1"),
             ],
             "",
-            "",
+            &[],
         ),
         (
             vec![link(
@@ -67,7 +67,7 @@ fn other_tools_that_write_affinities_are_named() {
                 "[Match]\nDriver=virtio_net\n[Link]\nIRQAffinityPolicy=spread",
             )],
             "link-irq-affinity",
-            "/etc/systemd/network/10-net.link has IRQAffinityPolicy=spread: systemd-udevd sets the affinity",
+            &["/etc/systemd/network/10-net.link", "=spread"],
         ),
         (
             vec![link(
@@ -75,7 +75,7 @@ fn other_tools_that_write_affinities_are_named() {
                 "[Link]\nIRQAffinityPolicy = single",
             )],
             "link-irq-affinity",
-            "99-default.link.d/irq.conf has IRQAffinityPolicy=single",
+            &["99-default.link.d/irq.conf", "=single"],
         ),
         (
             vec![
@@ -89,25 +89,26 @@ fn other_tools_that_write_affinities_are_named() {
                 ),
             ],
             "",
-            "",
+            &[],
         ),
         (
             vec![link("/usr/bin/google_set_multiqueue", "#!/bin/bash")],
             "cloud-script",
-            "/usr/bin/google_set_multiqueue is installed and writes vectors and XPS of Google's interfaces",
+            &["/usr/bin/google_set_multiqueue", "XPS"],
         ),
         (
             vec![link("/usr/sbin/ecs_mq_rps_rfs", "#!/bin/bash")],
             "cloud-script",
-            "/usr/sbin/ecs_mq_rps_rfs is installed and writes RPS, RFS and XPS of virtio interfaces",
+            &["/usr/sbin/ecs_mq_rps_rfs", "RFS"],
         ),
     ] {
         let machine = Copy::of("two-node");
         for (path, text) in &files {
             machine.put(path, text);
         }
+        let names = |text: &str| values.iter().all(|value| text.contains(value));
         let text = good(&machine, &["plan"]);
-        assert!(text.contains(expected), "{files:?}: {text}");
+        assert!(names(&text), "{files:?}: {text}");
         let plan = machine.nicpin(&["plan", "--format", "json"]).json();
         let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
         let codes = plan["notes"]
@@ -121,7 +122,7 @@ fn other_tools_that_write_affinities_are_named() {
             if code.is_empty() { vec![] } else { vec![code] },
             "{files:?}"
         );
-        assert!(good(&machine, &["apply"]).contains(expected));
+        assert!(names(&good(&machine, &["apply"])));
         let archive = machine.path("/machine.tar.gz");
         // Without `-q` it says that it renames the cgroups of a service.
         good(
@@ -129,6 +130,6 @@ fn other_tools_that_write_affinities_are_named() {
             &["capture", "-q", "-o", archive.to_str().unwrap()],
         );
         let captured = nicpin(&["plan", "--root", archive.to_str().unwrap()]);
-        assert!(captured.words().contains(expected), "{}", captured.stdout);
+        assert!(names(&captured.words()), "{}", captured.stdout);
     }
 }

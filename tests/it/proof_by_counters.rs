@@ -329,9 +329,12 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     assert_eq!(of(&proof, reused).verdict, Evidence::NoTraffic);
     set(irq, "per_cpu_count", "1,2");
     let error = Proof::begin(&root, &machine.done).unwrap_err().to_string();
-    assert!(
-        error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"),
-        "{error}"
+    assert_line(
+        machine.tree.rooted(&error),
+        str![[r#"
+ROOT/sys/kernel/irq/38/per_cpu_count: has 2 counts for 8 possible CPUs
+
+"#]],
     );
 }
 

@@ -293,9 +293,9 @@ fn a_node_without_memory_uses_that_of_the_nearest() {
         (&binding.nodes, &binding.memory_nodes),
         (&set("1"), &set("2"))
     );
-    assert_eq!(
-        binding.notes,
-        ["node 1 has no memory; node 2 is the nearest with memory"]
+    assert_data_eq!(
+        binding.notes.join("\n"),
+        str!["node 1 has no memory; node 2 is the nearest with memory"]
     );
 }
 

@@ -462,9 +462,8 @@ fn steering_without_irqs() {
     let flows = "sys/class/net/eth1/queues/rx-0/rps_flow_cnt";
     for command in [&["plan"][..], &["plan", "--format", "sh"], &["check"]] {
         let run = tree.nicpin(&[command, &["eth1", "--rfs", "512"]].concat());
-        let none = "--rfs: rps_flow_cnt requested, but the kernel has none";
         assert!(
-            run.code == 64 && run.stderr.contains(none),
+            run.code == 64 && run.stderr.contains("--rfs: rps_flow_cnt"),
             "{}",
             run.stderr
         );

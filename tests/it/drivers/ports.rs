@@ -1,9 +1,11 @@
 //! Ports of one function, representors and sub-functions: which vectors they have alone, and which they share.
 
+use snapbox::str;
+
 use super::{card, vectors};
 use crate::support::host::{fix_of, of, plan_with};
 use crate::support::machine::{MachineSpec, Port, two_nodes};
-use crate::support::run::Copy;
+use crate::support::run::{Copy, assert_line};
 use nicpin::machine::Role;
 
 /// With few vectors, the ports of mlx4 take those that the fewest use: which is known to netlink alone.
@@ -174,10 +176,12 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
         (&*owners.code(), fix_of(&owners)),
         ("vectors-of-several", None)
     );
-    assert!(
-        owners.to_string().contains("those of eth'1"),
-        "{}",
-        owners.to_string()
+    assert_line(
+        owners.to_string(),
+        str![[r#"
+its IRQs include those of eth'1: the names do not show which IRQ belongs to which, and all are planned here
+
+"#]],
     );
     let sharing = note(&[], "eth'1");
     assert_eq!(
@@ -185,11 +189,12 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
         ("vectors-shared", None)
     );
     let alone = note(&["eth'1"], "eth'1");
-    assert!(
-        alone.to_string().contains("IRQs with eth0")
-            && alone.to_string().contains("where they are planned"),
-        "{}",
-        alone.to_string()
+    assert_line(
+        alone.to_string(),
+        str![[r#"
+it shares its device and IRQs with eth0, where they are planned
+
+"#]],
     );
     assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
 }
