@@ -163,16 +163,8 @@ fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
         "00:00:10:29:fe:80:00:00:00:00:00:00:98:03:9b:03:00:a1:b2:ca",
     );
     let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
-    let device = format!("/sys/devices/VMBUS:00/{guid}");
-    put(&top, &format!("{device}/net/eth9/operstate"), "up");
-    symlink(
-        "../../bus/vmbus",
-        machine.path(&format!("{device}/subsystem")),
-    )
-    .unwrap();
-    symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
-    let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
-    symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
+    let device = format!("sys/devices/VMBUS:00/{guid}");
+    machine.add(&device, "vmbus", "hv_netvsc", "eth9", 0);
     let uevent = "/sys/devices/virtual/net/wg-berlin/uevent";
     put(
         &top,

@@ -161,18 +161,10 @@ fn a_capture_with_control_characters_in_names_is_refused() {
 #[test]
 fn fixes_quote_names_for_the_shell() {
     let machine = Copy::of("two-node");
-    let device = "/sys/devices/VMBUS:00/a;reboot $(x)";
+    let device = "sys/devices/VMBUS:00/a;reboot $(x)";
     let top = machine.path("/");
     put(&top, &format!("{device}/channels/3/cpu"), "1");
-    put(&top, &format!("{device}/net/eth9/operstate"), "up");
-    symlink(
-        "../../bus/vmbus",
-        machine.path(&format!("{device}/subsystem")),
-    )
-    .unwrap();
-    symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
-    let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
-    symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
+    machine.add(device, "vmbus", "hv_netvsc", "eth9", 0);
     let run = machine.nicpin(&["plan", "eth9"]);
     let fix = "echo CPU > '/sys/bus/vmbus/devices/a;reboot $(x)/channels/CHANNEL/cpu'";
     assert!(run.words().contains(fix), "{run:?}");
