@@ -3,8 +3,8 @@
 //! `interrupts` has a few cells for each interrupt, by the binding of its controller (`interrupt-parent`, of the node or
 //! one above), `interrupts-extended` names a controller before each; `interrupt-names` has a text for each in the same
 //! order (`Documentation/devicetree/bindings/interrupt-controller`). Arm's GIC has type (0: shared, SPI; 1: of a CPU,
-//! PPI), number, flags, and for some GICs one more cell. Controllers in front of it (`sysirq` of
-//! `MediaTek`, GPC of i.MX, TI's crossbar) take the same cells and count without the GIC's offset. Others begin with the number, as RISC-V's PLIC.
+//! PPI), number, flags, and for some GICs one more cell. Controllers in front of it (`sysirq` of MT7622, the GPC of i.MX,
+//! TI's crossbar) take the same cells and count without the GIC's offset. Others begin with the number, as RISC-V's PLIC.
 //! Without the controller's node the cells show the binding: a GIC's, or as many numbers as names.
 
 use crate::machine::TreeInterrupt;
@@ -129,7 +129,7 @@ impl Controller {
     fn number(&self, cells: &[u32]) -> Option<Number> {
         match (self.is_gic, cells) {
             (true, cells) => Some((gic(cells)?, false)),
-            (false, [_, number, _, ..] | [number, ..]) => Some((*number, true)),
+            (false, [0 | 1, number, _, ..] | [number, ..]) => Some((*number, true)),
             (false, []) => None,
         }
     }

@@ -680,8 +680,8 @@ fn vectors_that_other_devices_hold_are_counted_on_x86() {
     assert_eq!(tree.host().vectors_held, None, "Arm's CPUs have no vectors");
 }
 
-/// A number of the tree is one of the controller's that the tree names: `MediaTek`'s `sysirq` and i.MX' GPC take a GIC's
-/// cells without its offset, PLICs may have two cells, and `interrupts-extended` names a controller for each.
+/// A number of the tree is one of the controller's that the tree names: MT7622's `sysirq` and the GPC of i.MX take a
+/// GIC's cells without its offset, PLICs may have two cells, and `interrupts-extended` names a controller for each.
 #[test]
 fn numbers_of_the_device_tree_are_those_of_its_controller() {
     let tree = Copy::build(&two_nodes([]));
