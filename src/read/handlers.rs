@@ -62,16 +62,25 @@ impl<'a> Handlers<'a> {
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
-    /// Without the IRQs that each CPU has of its own, such as Xen's and the first of a GIC.
+    /// Without [`Self::per_cpu`].
     pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
-        let mut irqs = self.chips()?;
-        let listed = self.listed()?;
-        irqs.retain(|irq, (chip, number)| {
-            let is_first = chip.starts_with("GIC") && number.is_some_and(|number| number < 32);
-            let has_handler = listed.get(irq).is_some_and(|actions| !actions.is_empty());
-            has_handler && !is_first && chip != "xen-percpu"
-        });
-        Ok(irqs.into_keys().collect())
+        let per_cpu = self.per_cpu()?;
+        let listed = self.listed()?.iter();
+        let devices = listed.filter(|(irq, actions)| !actions.is_empty() && !per_cpu.contains(irq));
+        Ok(devices.map(|(irq, _)| *irq).collect())
+    }
+
+    /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, and the first of a GIC and of Marvell's MPIC
+    /// (mvneta; `mpic_is_percpu_irq`).
+    pub(crate) fn per_cpu(&self) -> Result<BTreeSet<u32>> {
+        let is_per_cpu = |chip: &str, number: Option<u32>| match chip {
+            "xen-percpu" => true,
+            "MPIC" => number.is_some_and(|number| number <= 28),
+            chip => chip.starts_with("GIC") && number.is_some_and(|number| number < 32),
+        };
+        let irqs = self.chips()?.into_iter();
+        let irqs = irqs.filter(|(_, (chip, number))| is_per_cpu(chip, *number));
+        Ok(irqs.map(|(irq, _)| irq).collect())
     }
 
     /// IRQs with their numbers at interrupt controllers: Arm's GIC, or others.

@@ -179,6 +179,13 @@ fn read_device(
     share(ports);
     for Port { interface, .. } in ports {
         let mut vectors = take(&mut interface.vectors);
+        if interface.device.irqs.is_empty() && !vectors.is_empty() {
+            // Before Linux 6.12 the mode of the file does not show it.
+            let per_cpu = handlers.per_cpu()?;
+            for vector in &mut vectors {
+                vector.movable &= vector.affinity.cpus.len() < 2 || !per_cpu.contains(&vector.irq);
+            }
+        }
         // Both drivers use a vector for a queue and for RDMA; vectors beyond the queues serve RDMA alone.
         if has_rdma && interface.has_fact(Fact::QueuesAndRdma) {
             for vector in vectors

@@ -591,6 +591,9 @@ fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
             &["64=combined 0 order"]
         ]
     );
+    // Each CPU has the first of an MPIC of its own.
+    let movable = known.iter().map(|port| port.vectors[0].movable);
+    assert_eq!(movable.collect::<Vec<_>>(), [true, false, false]);
 }
 
 /// mlxsw has one IRQ for all ports of the switch; older mlx4 named those of each port by its interface, here by old names.
