@@ -184,6 +184,12 @@ impl Pattern {
         Ok(found)
     }
 
+    /// Whether both fit the same names and tell another meaning.
+    pub(crate) fn contradicts(&self, other: &Self) -> bool {
+        let meaning = |of: &Self| (of.role, of.numbering);
+        self.text().eq_ignore_ascii_case(other.text()) && meaning(self) != meaning(other)
+    }
+
     pub fn row(&self) -> &str {
         &self.row
     }

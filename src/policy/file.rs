@@ -111,9 +111,17 @@ fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
             }
             "irqs" => {
                 let rows = array(item, "expected a list of names, each with its meaning")?;
-                let pattern =
-                    |row: &Toml<'_>| Pattern::taught(string(row)?).map_err(|wrong| at(row, wrong));
-                irqs = Some(rows.iter().map(pattern).try_collect()?);
+                let mut patterns: Vec<Pattern> = Vec::new();
+                for row in rows {
+                    let pattern = Pattern::taught(string(row)?).map_err(|wrong| at(row, wrong))?;
+                    let mut before = patterns.iter();
+                    if let Some(other) = before.find(|other| other.contradicts(&pattern)) {
+                        let (row_text, other) = (pattern.row(), other.row());
+                        return Err(at(row, format!("`{row_text}` contradicts `{other}`")));
+                    }
+                    patterns.push(pattern);
+                }
+                irqs = Some(patterns);
             }
             _ => return Err(unknown("key", key, &["name", "irqs"])),
         }

@@ -32,6 +32,23 @@ fn vectors(plan: &str) -> Vec<String> {
 }
 
 #[test]
+fn names_with_two_meanings_are_refused() {
+    let machine = unknown();
+    for (second, is_refused) in [
+        ("acme-{n}@{pci} = combined by order", false),
+        ("Acme-{n}@{pci} = rx", true),
+        ("acme-{n}@{pci} = combined", true),
+    ] {
+        let row = ROW.replace("acme-async{x} = control", second);
+        machine.write("/etc/nicpin.toml", &row);
+        let run = machine.nicpin(&["plan"]);
+        assert_eq!(run.code, if is_refused { 64 } else { 0 }, "{second}");
+        let error = format!("`{second}` contradicts `acme-{{n}}@{{pci}} = combined by order`");
+        assert_eq!(run.stderr.contains(&error), is_refused, "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_taught_driver_is_planned_by_its_queues() {
     let machine = unknown();
     let plan = || vectors(&machine.nicpin(&["plan", "--json", "eth2"]).stdout);
