@@ -266,6 +266,10 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
         Some(_) if all.len() == 1 => format!("CPU {all}"),
         Some(cpus) => match (list_numbers(&cpus), all.short()) {
             (listed, _) if !listed.contains(' ') => format!("CPUs {listed}"),
+            // A list is read as in the order of the queues.
+            (_, short) if short.len() <= LONGEST && all.len() == cpus.len() => {
+                format!("CPUs {short} in another order")
+            }
             (_, short) if short.len() <= LONGEST => format!("CPUs {short}"),
             _ => {
                 let node = host.nodes.iter().find(|node| all.is_subset(&node.cpus));

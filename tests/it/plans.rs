@@ -296,3 +296,25 @@ fn first_queues_meet_on_no_core_while_another_has_none() {
     let plan = plan.json();
     assert_eq!(plan["score"]["max_first_queues_per_core"], 1);
 }
+
+/// A list of CPUs is read as in the order of the queues, and a set with as many looks like one.
+#[test]
+fn a_set_that_is_shown_instead_of_a_list_says_so() {
+    let names: Vec<String> = (0..16).map(|queue| format!("eth0-TxRx-{queue}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let now = |order: [u32; 16]| {
+        let mut card = card("ixgbe", Port::new("eth0", 10_000, 16, 16), 30, &names);
+        for (vector, cpu) in card.vectors.iter_mut().zip(order) {
+            (vector.allowed, vector.serving) = (vec![cpu], Some(cpu));
+        }
+        let mut machine = MachineSpec::new(&["0-15"]);
+        machine.cards.push(card);
+        let said = Copy::build(&machine).nicpin(&["plan"]).words();
+        let line = said.split_once("IRQ 30-45 ").unwrap().1;
+        line.split(" -> ").next().unwrap().trim().to_owned()
+    };
+    let swapped = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14];
+    assert_eq!(now(swapped), "CPUs 0-15 in another order");
+    let several = [0, 1, 2, 3, 0, 1, 2, 3, 3, 1, 2, 0, 3, 1, 2, 0];
+    assert_eq!(now(several), "CPUs 0-3");
+}
