@@ -57,6 +57,8 @@ pub enum Numbering {
     /// 9 (`rtl8125_tx_interrupt_with_vector`). `None`: not known, as with versions 3 and 4 (RTL8126, RTL8125BP), whose
     /// receive vectors send, and 7 (RTL8125CP: 27 and 28).
     Realtek(Option<[u32; 2]>),
+    /// The number of a virtqueue: 2N receives for queue N, 2N + 1 sends (mlx5's vDPA, `alloc_vector`).
+    Virtqueue,
     Shared,
     /// Like `Queue`; also sends unless other vectors do (ionic).
     Paired,
@@ -83,7 +85,7 @@ pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
 pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
 
 /// How a number becomes a queue; from `of gve` on, each belongs to one driver.
-const NUMBERINGS: [(&str, Numbering); 12] = [
+const NUMBERINGS: [(&str, Numbering); 13] = [
     ("by order", Rank),
     ("if alone", Plain),
     ("or rx", Paired),
@@ -96,6 +98,7 @@ const NUMBERINGS: [(&str, Numbering); 12] = [
     ("of r8125", RTL8125B),
     ("of r8126", Realtek(None)),
     ("of r8127", Realtek(Some([8, 9]))),
+    ("of vdpa", Numbering::Virtqueue),
 ];
 
 /// The placeholders allowed in the policy file, with their meaning.

@@ -145,8 +145,12 @@ fn read_irqs(device: &Dir) -> Result<(Vec<u32>, bool)> {
 }
 
 pub(super) fn read_driver(link: &Dir) -> Result<Option<String>> {
-    if let Some(driver) = link.link_name("driver")? {
-        return Ok(Some(Driver::on_bus(driver)));
+    // The port of a modem (`/sys/class/wwan`) has no driver: the modem above it has.
+    let is_wwan = link.link_name("subsystem")?.as_deref() == Some("wwan");
+    for device in link.and_above().take(if is_wwan { usize::MAX } else { 1 }) {
+        if let Some(driver) = device.link_name("driver")? {
+            return Ok(Some(Driver::on_bus(driver)));
+        }
     }
     // Dumps may lack links. Only Xen's driver binds to such a device.
     Ok((link.read_text("modalias")?.trim_end() == "xen:vif").then(|| "vif".to_owned()))

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::Inserted as _;
 use crate::drivers::Numbering::{
     self, Lent, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3,
-    TxThenRx,
+    TxThenRx, Virtqueue,
 };
 use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::HandlerNames;
@@ -172,6 +172,8 @@ impl Names {
             Realtek(Some([_, second])) if number == second && self.tx > 1 => (Tx, Some(1)),
             Realtek(_) => (Control, None),
             Queue | Paired | Mlx4 => (role, Some(number)),
+            Virtqueue if number % 2 == 0 => (Rx, Some(number / 2)),
+            Virtqueue => (Tx, Some(number / 2)),
             Rank => (role, Some(rank + self.count_before(role, named.number)?)),
             PairedRank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
@@ -213,7 +215,7 @@ impl Names {
             RxThenTx => source == Order || [self.rx, self.tx] != [peers.len(); 2],
             Plain | Realtek(_) => peers.len() == 1,
             Tg3 => peers.len() == 1 || self.tg3 == 1,
-            Numbering::None | Lent | Queue | Paired | Mlx4 => source == Order,
+            Numbering::None | Lent | Queue | Paired | Mlx4 | Virtqueue => source == Order,
         }
     }
 }

@@ -253,6 +253,40 @@ fn the_irqs_of_an_engine_are_data_of_all_devices_of_its_driver() {
     assert!(of_port(1).is_empty());
     let codes = codes(of(&tree.plan(&["eth1"]), "eth1"));
     assert!(codes.contains(&"vectors-shared"), "{codes:?}");
+    // Two of the four transmit rings of a CPU are those of a port.
+    let tree = Copy::build(&two_nodes([]));
+    let device = "sys/devices/platform/c080000.edma";
+    tree.add(device, "platform", "ess_edma", "eth0", 2);
+    let names = [
+        "edma_eth_tx0",
+        "edma_eth_tx4",
+        "edma_eth_rx0",
+        "edma_eth_rx2",
+    ];
+    tree.interrupts(40, "GIC-0", &names);
+    let own = vectors(&tree.host().interfaces[0]);
+    assert_eq!(own, ["40=data", "41=data", "42=rx 0 name", "43=rx 1 name"]);
+}
+
+/// The network device of a modem is a child of its port, which has no driver (`/sys/class/wwan`).
+#[test]
+fn the_driver_of_a_modem_is_above_its_port() {
+    let tree = Copy::build(&two_nodes([]));
+    let modem = "sys/devices/pci0000:00/0000:04:00.0";
+    let port = format!("{modem}/mhi0/wwan/wwan0");
+    tree.add(&port, "wwan", "none", "wwan0", 1);
+    tree.remove(&format!("/{port}/driver"));
+    let drivers = "../../../bus/pci/drivers";
+    tree.link(
+        &format!("{modem}/driver"),
+        &format!("{drivers}/mhi-pci-generic"),
+    );
+    tree.interrupts(40, "PCI-MSI", &["bhi", "mhi", "mhi"]);
+    for irq in 40..43 {
+        tree.put(&format!("{modem}/msi_irqs/{irq}"), "msi");
+    }
+    let own = vectors(&tree.host().interfaces[0]);
+    assert_eq!(own, ["41=data", "42=data", "40=control"]);
 }
 
 /// The names of a driver's row are its IRQs, if it has but one device.

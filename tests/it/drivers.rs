@@ -81,6 +81,36 @@ fn every_driver_by_its_names() {
             vec!["bhi, mhi, ce0, DP_EXT_IRQ"],
             vec!["98=Combined 0"],
         ),
+        // A modem's rings of packets and of commands have one name.
+        (
+            "mhi_net",
+            1,
+            1,
+            vec!["bhi", "mhi", "mhi"],
+            vec!["99=Data", "100=Data", "98=Control"],
+        ),
+        (
+            "mhi-pci-generic",
+            1,
+            1,
+            vec!["bhi, mhi, mhi"],
+            vec!["98=Combined 0"],
+        ),
+        (
+            "mtk_t7xx",
+            1,
+            1,
+            vec!["mtk_t7xx_0", "mtk_t7xx_1", "mtk_t7xx_5"],
+            vec!["98=Data", "100=Data", "99=Control"],
+        ),
+        // Over mlx5's vDPA.
+        (
+            "virtio_net",
+            2,
+            2,
+            vec!["vdpa0-vq-0", "vdpa0-vq-1", "vdpa0-vq-2", "vdpa0-vq-3"],
+            vec!["98=Rx 0", "99=Tx 0", "100=Rx 1", "101=Tx 1"],
+        ),
         (
             "al_eth",
             2,

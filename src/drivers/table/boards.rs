@@ -177,7 +177,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     ),
     // Qualcomm's SDK for routers: rings are numbered over all ports; one name is of older chips.
     Driver::new(
-        "nss-dp",
+        "nss-dp qcom_ppe",
         &[
             "edma_rxdesc_{n} = rx by order",
             "edma_rxdesc{n} = rx by order",
@@ -197,6 +197,20 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
     )
     .facts(&[OneEngine]),
+    // Of OpenWrt for IPQ4019: receive queue N has ring 2N, or N with eight of them; transmit queue N of each port is two of
+    // the rings from 4N on (edma_axi.c).
+    Driver::new(
+        "ess_edma",
+        &["edma_eth_rx{n} = rx by order", "edma_eth_tx{n} = data"],
+        &["edma_eth_rx6 = rx 6", "edma_eth_tx15 = data 15"],
+    ),
+    // Each IRQ serves a bank of queues of all ports (airoha_eth.c, airoha_qdma_init_irq_banks).
+    Driver::new(
+        "airoha_eth",
+        &["{h}.ethernet = combined if alone"],
+        &["1fb50000.ethernet = combined"],
+    )
+    .facts(&[PicksTxQueue]),
     // Annapurna's own (al_eth_main.c).
     Driver::new(
         "al_eth",

@@ -1,4 +1,4 @@
-//! Drivers of Wi-Fi. Most have a single IRQ, or names that the row for drivers without one reads.
+//! Drivers of Wi-Fi and modems. Most have a single IRQ, or names that the row for drivers without one reads.
 
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::KeepsAffinity;
@@ -27,6 +27,27 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["ce5 = control"],
     )
     .facts(&[KeepsAffinity]),
+    // Modems: rings of packets and of commands have IRQs of one name (bus/mhi/host/init.c, mhi_init_irq_setup).
+    Driver::new(
+        "mhi_net mhi-pci-generic",
+        &["mhi = combined if alone", "bhi = control"],
+        &[],
+    ),
+    // The first one and the sixth are the data path's (t7xx_pcie_mac.h, enum t7xx_int).
+    Driver::new(
+        "mtk_t7xx",
+        &[
+            "mtk_t7xx_0 = data",
+            "mtk_t7xx_5 = data",
+            "mtk_t7xx_1 = control",
+            "mtk_t7xx_2 = control",
+            "mtk_t7xx_3 = control",
+            "mtk_t7xx_4 = control",
+            "mtk_t7xx_6 = control",
+            "mtk_t7xx_7 = control",
+        ],
+        &[],
+    ),
     // Rings without packets of the network stack are commands, errors, buffers and the monitor's (ath11k/ahb.c:46).
     Driver::new(
         "ath11k ath12k_ahb ath12k_wifi7_ahb",
