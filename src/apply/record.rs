@@ -332,8 +332,20 @@ fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
         .filter(|interface| interface.is_elsewhere())
 }
 
-/// Names an interface in another network namespace by the only port of its device that has settings.
+/// Names an interface in another network namespace by the only port of its device that has settings, and one that
+/// shares its port number as it is recorded: an earlier version named it by the interface.
 pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
+    for interface in &mut machine.interfaces {
+        let by_age = format!("{}.", interface.port);
+        let mut name = interface.port_name.iter();
+        let (device, port) = (&interface.device.address, &interface.name);
+        let mut ports = texts.keys().flat_map(|id| &id.port);
+        if name.any(|name| name.starts_with(&by_age))
+            && ports.any(|id| (&id.device, &id.port) == (device, port))
+        {
+            interface.port_name = Some(interface.name.clone());
+        }
+    }
     for interface in elsewhere(machine) {
         let ports = texts
             .keys()

@@ -34,8 +34,8 @@ pub struct Interface {
     pub device: Device,
     /// `dev_port`, from 0.
     pub port: u32,
-    /// `phys_port_name`, which tells representors and ports of a switch apart; else the interface's name, if an older
-    /// interface has the same port number.
+    /// `phys_port_name`, which tells representors and ports of a switch apart; else, if older interfaces have the same
+    /// port number, it and how many there are: `0.1`.
     pub port_name: Option<String>,
     /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`).
     pub link: String,

@@ -193,7 +193,7 @@ fn vrf(net: &Dir) -> Result<Option<String>> {
     Ok(is_vrf.then(|| "vrf".to_owned()))
 }
 
-/// Names the port of an interface by the interface if an older one has the same device and port.
+/// Numbers the interfaces of one device and port by their age, which stays when they are renamed: `0`, `0.1`, `0.2`.
 fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let mut unnamed = BTreeMap::<_, Vec<_>>::new();
     for interface in interfaces
@@ -213,8 +213,8 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             by_age.push((root.read_as(&index, number::<u32>)?, interface));
         }
         by_age.sort_unstable_by_key(|(index, _)| *index);
-        for (_, interface) in by_age.into_iter().skip(1) {
-            interface.port_name = Some(interface.name.clone());
+        for (age, (_, interface)) in by_age.into_iter().enumerate().skip(1) {
+            interface.port_name = Some(format!("{}.{age}", interface.port));
         }
     }
     Ok(())

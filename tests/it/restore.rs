@@ -215,10 +215,36 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     }
     assert_eq!(tree.nicpin(&["apply"]).code, 0);
     let record = read(tree.dir(), "run/nicpin/state.json");
-    for port in ["eth0", "p0", "0", "p1"] {
+    for port in ["0.1", "p0", "0", "p1"] {
         let key = format!("\"0000:82:00.0 port {port} tx-0 xps_cpus\"");
         assert!(record.contains(&key), "{key}: {record}");
     }
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
+    assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
+    // The names change meanwhile, and an earlier version recorded the younger one by its name.
+    let rename = |from: &str, to: &str| {
+        std::fs::rename(
+            tree.path(&format!("/{net}/{from}")),
+            tree.path(&format!("/{net}/{to}")),
+        )
+        .unwrap();
+        tree.remove(&format!("/sys/class/net/{from}"));
+        tree.link(
+            &format!("sys/class/net/{to}"),
+            &format!("../../{}/{to}", &net[4..]),
+        );
+    };
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
+    rename("eth0", "lan0");
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
+    assert_eq!(read(tree.dir(), &cpus("lan0")), before[0]);
+    rename("lan0", "eth0");
+    std::fs::write(
+        tree.path("/run/nicpin/state.json"),
+        record.replace("port 0.1 ", "port eth0 "),
+    )
+    .unwrap();
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
     assert_eq!(tree.nicpin(&["restore"]).code, 0);
     assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
 }
