@@ -175,10 +175,10 @@ fn reason(
         return (IrqRecreated, recreated);
     }
     let held = set.fallback.as_ref().unwrap_or(&set.value);
-    let offline = CpuSet::parse_kernel_mask(held)
-        .unwrap_or_default()
-        .difference(&machine.topology.online);
-    if write.kind.is_cpus() && !offline.is_empty() {
+    let cpus = CpuSet::parse_kernel_mask(held).ok();
+    let cpus = cpus.filter(|_| write.kind.is_cpus());
+    let offline = (cpus.clone().unwrap_or_default()).difference(&machine.topology.online);
+    if !offline.is_empty() {
         because(
             CpuOffline,
             format!("the last apply set {}", cpu_list(&offline)),
@@ -188,6 +188,11 @@ fn reason(
     } else if set.refused.is_some() {
         (KernelRefused, set.refused.clone())
     } else {
-        because(MovedByOther, format!("the last apply set {held}"))
+        let set = match &cpus {
+            Some(none) if none.is_empty() => "no CPU".to_owned(),
+            Some(cpus) => cpu_list(cpus),
+            None => held.clone(),
+        };
+        because(MovedByOther, format!("the last apply set {set}"))
     }
 }

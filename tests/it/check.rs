@@ -96,7 +96,7 @@ fn moved_by_another() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     let (table, detail) = check_reason(&machine, &[], "moved-by-other");
-    assert_data_eq!(detail, str!["the last apply set 100"]);
+    assert_data_eq!(detail, str!["the last apply set CPU 8"]);
     let each = machine.nicpin(&["check", "-v"]).stdout;
     expect("moved-by-other.check.txt", table + &each);
     let check = json(&machine, &[]);
@@ -118,7 +118,7 @@ fn moved_by_another() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     let (_, detail) = check_reason(&machine, &[], "moved-by-other");
-    assert_data_eq!(detail, str!["the last apply set 041"]);
+    assert_data_eq!(detail, str!["the last apply set CPUs 0,6"]);
 }
 
 /// Who may have moved it: the tools on the machine, irqbalance with its version.
