@@ -530,6 +530,12 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
             said += &format!("$ nicpin {}\n{told}", args.join(" "));
         }
     }
+    // That there is no record says something only of a machine.
+    for args in [&["restore"][..], &["restore", "--dry-run"]] {
+        let said = without("/sys/class/net").fails(args, 1);
+        assert!(said.contains("/sys/class/net: no such file"), "{said}");
+        assert_eq!(Copy::of("two-node").nicpin(args).code, 0);
+    }
     expect("nothing-seen.errors.txt", said);
     let machine = without("/proc/irq");
     for args in [
