@@ -13,6 +13,7 @@ use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
+use nicpin::policy::{IRQ_CORES, Value};
 use nicpin::read::ReadOptions;
 use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
@@ -75,7 +76,20 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         )));
     }
     *out = match format {
-        Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
+        Table if args.workers => {
+            let leaves_workers = |name: &str, cores: usize| {
+                let mut target = target.clone();
+                let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+                let settings = &mut target.policy.0;
+                settings.set(&IRQ_CORES.entry(), Value::Number(cores));
+                let planned = read_and_plan(Purpose::Look, cli, &root, &target, options);
+                planned.is_ok_and(|(_, plan)| {
+                    let mut interfaces = plan.interfaces.iter();
+                    interfaces.any(|of| of.name == name && !of.worker_cpus.is_empty())
+                })
+            };
+            screen::shell::workers(&machine, &plan, leaves_workers).show(screen())
+        }
         Table => {
             let detail = match args.explain {
                 true => PlanDetail::Reasons,

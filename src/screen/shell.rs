@@ -60,7 +60,12 @@ fn rss(table: &str) -> String {
     }
 }
 
-pub fn workers(machine: &Machine, plan: &Plan) -> Page {
+/// `leaves_workers`: whether the interface has workers if so many cores of a node take queues.
+pub fn workers(
+    machine: &Machine,
+    plan: &Plan,
+    leaves_workers: impl Fn(&str, usize) -> bool,
+) -> Page {
     let mut page = Page::default();
     for interface in &plan.interfaces {
         let nodes = nodes(interface);
@@ -85,7 +90,9 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             let movable = interface.vectors.iter().filter(|vector| vector.is_active());
             let planned = CpuSet::union_of(movable.filter_map(|vector| vector.cpus.as_ref()));
             let half = machine.topology.cores_with(&planned).count().div_ceil(2);
-            if (1..interface.candidate_cores).contains(&half) {
+            if (1..interface.candidate_cores).contains(&half)
+                && leaves_workers(&interface.name, half)
+            {
                 page.item("              ", format!("try: --irq-cores {half}"));
             }
             continue;

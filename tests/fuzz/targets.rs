@@ -249,7 +249,8 @@ fn plan(data: &[u8]) {
         screen::shell::script(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    let workers = screen::shell::workers(&Machine::default(), &plan).show(Screen::default());
+    let workers =
+        screen::shell::workers(&Machine::default(), &plan, |_, _| true).show(Screen::default());
     assert!(workers.is_empty() == plan.interfaces.is_empty());
 }
 

@@ -237,6 +237,20 @@ fn advice_on_workers_leads_to_workers() {
     assert_eq!([workers(&[]), workers(&args)], [false, true], "{advice}");
 }
 
+/// Others that cannot be moved have all cores, however few the selected interface takes.
+#[test]
+fn no_advice_on_cores_where_none_would_be_left() {
+    let machine = Copy::of("dl980");
+    let others = document(&machine, &["plan", "eth1"]);
+    for vector in others["interfaces"][0]["vectors"].as_array().unwrap() {
+        let file = format!("/proc/irq/{}/smp_affinity", vector["irq"]);
+        machine.set_mode(&file, 0o444);
+    }
+    let screen = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
+    assert!(screen.contains("workers     none"), "{screen}");
+    assert_eq!(advice_on_workers(&machine), None);
+}
+
 /// What the screen advises where no worker is left; no document has it.
 fn advice_on_workers(machine: &Copy) -> Option<String> {
     let screen = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
