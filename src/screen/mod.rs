@@ -39,7 +39,7 @@ use nicpin::machine::Role::Combined;
 use nicpin::machine::wording::cpu_list;
 pub(crate) use nicpin::machine::wording::{count, few, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
-use nicpin::plan::{HostSummary, NodeSource};
+use nicpin::plan::{HostSummary, NodeSource, Note};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
@@ -197,8 +197,12 @@ pub(crate) fn set_apart(not_judged: &[String], interfaces: &[InterfaceReport]) -
 }
 
 pub(crate) fn skipped(interfaces: &[InterfaceReport]) -> Vec<&String> {
-    let skipped = interfaces.iter().filter(|report| state::is_skipped(report));
+    let skipped = interfaces.iter().filter(|report| is_skipped(report));
     skipped.map(|report| &report.name).collect()
+}
+
+pub(crate) fn is_skipped(interface: &InterfaceReport) -> bool {
+    interface.notes.contains(&Note::Skipped)
 }
 
 pub(crate) fn unjudged(names: &[String]) -> String {

@@ -3,8 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::Tone::{self, Alarm, Good, Plain, Warning};
-use crate::screen::{count, ranges, text_if};
-use nicpin::plan::Note;
+use crate::screen::{count, is_skipped, ranges, text_if};
 use nicpin::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Remote, Unknown, Unproven, Unsupported, Untuned,
 };
@@ -32,6 +31,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
         Remote => {
             let active = interface.vectors.iter().filter(|row| row.is_active());
             let remote = active.clone().filter(|row| row.local == Some(false));
+            let irqs = remote.clone().map(|row| row.irq).unique().count();
             let queues = remote.clone().map(VectorStatus::queue_id).unique().count();
             let all = active.map(VectorStatus::queue_id).unique().count();
             let on = match ranges(remote.filter_map(|row| row.node)) {
@@ -40,13 +40,16 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 nodes if nodes.contains([',', '-']) => format!("on nodes {nodes}"),
                 node => format!("on node {node}"),
             };
+            if !more {
+                return format!("{} {on}", count(irqs, "IRQ"));
+            }
             // IRQs whose queues are unknown, or that serve other interfaces, may be more than the queues.
             let of_all = if all > interface.queues {
-                format!(" of {}", count(all, "IRQ"))
+                count(all, "IRQ")
             } else {
-                format!(" of {}", count(interface.queues, "queue"))
+                count(interface.queues, "queue")
             };
-            format!("{queues}{} {on}", text_if(more, &of_all))
+            format!("{queues} of {of_all} {on}")
         }
         Drifted => format!("{} changed", interface.drifted),
         Crowded if more => format!("{} on a core, {planned} planned", count(most, "queue")),
@@ -62,10 +65,6 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
         Unproven => "no interrupt".into(),
         State::Ok => String::new(),
     }
-}
-
-pub(super) fn is_skipped(interface: &InterfaceReport) -> bool {
-    interface.notes.contains(&Note::Skipped)
 }
 
 pub(crate) fn moving(interface: &InterfaceReport) -> usize {
