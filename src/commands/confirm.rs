@@ -56,7 +56,7 @@ pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> 
     let was_idle = restores_nothing(&root);
     confirm(&root, args.lock.wait())?;
     out.push_str(if was_idle {
-        "apply --try had changed nothing; its trial has ended\n"
+        "The apply --try had changed nothing; its trial has ended.\n"
     } else {
         "Confirmed: the settings of apply --try are kept.\n"
     });

@@ -160,6 +160,10 @@ fn command_page(command: &Command) -> Result<ManPage> {
     let what = text_or(command.get_about(), "");
     let help = HelpText::of(word);
     let mut parts = vec![Text(format!("{what}."))];
+    let others = command.get_visible_aliases().join(", ");
+    if !others.is_empty() {
+        parts.push(Text(format!("Another name of the command is {others}.")));
+    }
     parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
     // clap_mangen gives arguments with a heading a section of their own.
     let with_heading = command.clone().mut_args(|arg| {

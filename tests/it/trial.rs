@@ -90,7 +90,7 @@ Nothing was written: 32 settings already as planned. From an earlier apply, 12 I
 interrupt.
 Trial: nothing was changed, and nothing will be restored.
 plan edaa12e59e881890: changed=0 already=32 managed=0 refused=0 vanished=0 pending=0
-apply --try had changed nothing; its trial has ended
+The apply --try had changed nothing; its trial has ended.
 
 "]]
     );
