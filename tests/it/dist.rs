@@ -226,7 +226,7 @@ fn irqbalances_policy_script_asks_nicpin() {
 
 const HEAD: &str = "\
 # The policy of nicpin: /etc/nicpin.toml. Each setting is a comment, with its default, so the unedited file changes
-# nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
+# nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each IRQ.
 #
 ";
 
