@@ -83,6 +83,18 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
         match key.get_ref().as_ref() {
             "match" => matches = Some(conditions(item)?),
             "set" => given = Some(settings(item, true)?),
+            name if find_entry(name).is_some() => {
+                return Err(at(
+                    key,
+                    format!("`{name}` belongs in the `set` of the rule"),
+                ));
+            }
+            name if CONDITIONS.iter().any(|(condition, _)| *condition == name) => {
+                return Err(at(
+                    key,
+                    format!("`{name}` belongs in the `match` of the rule"),
+                ));
+            }
             _ => return Err(unknown("key", key, &["match", "set"])),
         }
     }

@@ -27,6 +27,8 @@ fn a_policy_file_with_an_error_names_line_and_column() {
             "[defaults]\n\nscoop = 'all'\n",
             "\n[[rule]]\nset = {}\n",
             "defaults = [\n",
+            "[[rule]]\nmatch = {}\nscope = 'all'\n",
+            "[[rule]]\nname = 'nic0'\nset = {}\n",
         ],
     );
     expect("policy.errors.txt", said);
