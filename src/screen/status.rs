@@ -74,7 +74,8 @@ pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
         .map(|report| (&*report.name, &*report.notes));
     let notes = once(("", &*status.notes)).chain(listed);
     let more = page.first_notes("", notes, most(MOST_NOTES));
-    page.text(count_if_any(more, "more note", ": nicpin status -v"));
+    let all = with_prefix(": ", [unbroken(&given.whole("nicpin status -v"))]);
+    page.text(count_if_any(more, "more note", &all));
     page
 }
 
