@@ -41,7 +41,7 @@ pub struct ApplyArgs {
     report: ReportArgs,
 
     /// Only print the plan, as `nicpin plan`
-    #[arg(long, conflicts_with_all = ["trial", "prove", "atomic"])]
+    #[arg(long, short = 'n', conflicts_with_all = ["trial", "prove", "atomic"])]
     dry_run: bool,
 
     /// Exit with 2 if something was changed

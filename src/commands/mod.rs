@@ -37,6 +37,7 @@ use anyhow::{Result, bail};
 use clap::ColorChoice::{Always, Auto, Never};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use itertools::Itertools as _;
 
 use self::Command::{
     Apply, AwaitConfirm, Capture, Check, Compare, Completions, Confirm, Draw, Fleet, Flow, Help,
@@ -150,7 +151,7 @@ impl Cli {
             Err(help) if help.kind() == ErrorKind::DisplayHelp => {
                 defined().try_get_matches_from(args)?
             }
-            matches => matches?,
+            matches => matches.map_err(|error| name_given(error, &args))?,
         };
         let name = matches.subcommand_name().unwrap_or_default();
         if let (Some(reason), Some(command)) =
@@ -165,6 +166,35 @@ impl Cli {
         name.clone_into(&mut cli.general.command);
         Ok(cli)
     }
+}
+
+/// Of the arguments that cannot stand beside one, names those that were given: clap names all of a group.
+fn name_given(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    let Some(ContextValue::Strings(all)) = error.get(ContextKind::PriorArg) else {
+        return error;
+    };
+    let is_given = |name: &&String| {
+        let name = name.split(' ').next().unwrap_or_default();
+        let mut words = args.iter().map(|arg| arg.to_string_lossy());
+        words.any(|word| word.split('=').next() == Some(name))
+    };
+    let mut given = all.iter().filter(is_given).cloned().collect_vec();
+    if given.is_empty() {
+        given = all
+            .iter()
+            .filter(|name| !name.starts_with('-'))
+            .cloned()
+            .collect();
+    }
+    if given.is_empty() {
+        return error;
+    }
+    let given = match <[String; 1]>::try_from(given) {
+        Ok([given]) => ContextValue::String(given),
+        Err(given) => ContextValue::Strings(given),
+    };
+    error.insert(ContextKind::PriorArg, given);
+    error
 }
 
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {

@@ -390,6 +390,16 @@ fn an_error_is_json_where_json_was_asked_for() {
         ),
         (&["plan", "--json", "--exclude", "0-7"], 64, "--exclude: "),
         (
+            &["apply", "--json", "--plan", "-", "--scope=all"],
+            64,
+            "'--plan <FILE|->' cannot be used with '--scope <",
+        ),
+        (
+            &["apply", "--json", "--plan", "-", "nic0"],
+            64,
+            "'--plan <FILE|->' cannot be used with '[SELECTOR]...'",
+        ),
+        (
             &["run", "nic0", "--json", "--", "true"],
             64,
             "unexpected argument '--json' found",

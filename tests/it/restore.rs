@@ -608,6 +608,8 @@ fn more_interfaces_than_a_process_may_have_open_files() {
 #[test]
 fn a_dry_run_of_restore_names_what_restore_writes() {
     let machine = Copy::of("two-node");
+    let dry = ["--dry-run", "-n"].map(|option| good(&machine, &["apply", option]));
+    assert_eq!(dry[0], dry[1]);
     let paths = |args: &[&str], key: &str| -> Vec<String> {
         let report = document(&machine, args);
         let path = |entry: &serde_json::Value| entry["path"].as_str().unwrap().to_owned();
