@@ -13,7 +13,7 @@ use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
-use nicpin::policy::{IRQ_CORES, Value};
+use nicpin::policy::{IRQ_CORES, PolicyValue};
 use nicpin::read::ReadOptions;
 use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
@@ -81,7 +81,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
                 let mut target = target.clone();
                 let cores = u32::try_from(cores).unwrap_or(u32::MAX);
                 let settings = &mut target.policy.0;
-                settings.set(&IRQ_CORES.entry(), Value::Number(cores));
+                settings.set(&IRQ_CORES.entry(), PolicyValue::Number(cores));
                 let planned = read_and_plan(Purpose::Look, cli, &root, &target, options);
                 planned.is_ok_and(|(_, plan)| {
                     let mut interfaces = plan.interfaces.iter();

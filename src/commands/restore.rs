@@ -10,7 +10,7 @@ use crate::commands::output;
 use crate::watch::state;
 use crate::{screen, start};
 use nicpin::apply::{self, restore};
-use nicpin::machine::setting::NET;
+use nicpin::machine::files::NET;
 use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;

@@ -43,6 +43,8 @@ fn verdict(applied: &Applied) -> String {
                 "Nothing stays changed".to_owned()
             } else if tally.failed() > 0 || tally.already == 0 && !applied.unknown.is_empty() {
                 "Nothing was written".to_owned()
+            } else if tally.already + tally.managed == 0 {
+                "Nothing was written: there is no setting to plan".to_owned()
             } else {
                 let already = settings(tally.already);
                 format!("Nothing was written: {already} already as planned")

@@ -227,6 +227,7 @@ fn what_the_policy_skips_is_named_and_is_not_counted_as_planned() {
         first(&["status"]),
         first(&["check", "nic0"]),
         first(&["status", "nic0"]),
+        first(&["apply", "nic0"]),
         machine.fails(&["plan", "--rps", "off", "nic0", "--config", &at], 64),
     ];
     assert_data_eq!(
@@ -236,6 +237,7 @@ fn what_the_policy_skips_is_named_and_is_not_counted_as_planned() {
 nic1 is set as planned; 6 IRQs move at the next interrupt; the policy skips nic0.
 No interface is planned; the policy skips nic0.
 No interface is planned; the policy skips nic0.
+Nothing was written: there is no setting to plan.
 nicpin: --rps has no effect on nic0 beside skip of the policy file; fix: leave it out
 
 "]]
