@@ -166,8 +166,10 @@ fn examples_run() {
                 words.extend(["--root".to_owned(), root.clone()]);
             }
             // Nobody waits for a sample here.
-            if let Some(at) = words.iter().position(|word| word == "--seconds") {
-                "0.1".clone_into(&mut words[at + 1]);
+            for (option, least) in [("--seconds", "0.1"), ("--prove", "1")] {
+                if let Some(at) = words.iter().position(|word| word == option) {
+                    least.clone_into(&mut words[at + 1]);
+                }
             }
             let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
             let run = run
