@@ -32,12 +32,10 @@ pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
 /// `queues`: of one traffic class, all with `xps_cpus` or all without.
 fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
-    let is_only = port.interface.tx_queues.len() == 1;
     let policy = port.choice.get(&XPS);
     let (shares, cause) = match policy {
-        // The kernel sends on a single queue whatever its `xps_cpus`, which it may refuse to read; another queue would
-        // later get nothing from CPUs in it.
-        _ if is_only && (!exists || policy != Xps::Off) => (None, Cause::OnlyTxQueue),
+        // The kernel refuses to read `xps_cpus` of a single queue.
+        _ if !exists && port.interface.tx_queues.len() == 1 => (None, Cause::OnlyTxQueue),
         _ if port
             .interface
             .tx_queues
