@@ -42,12 +42,9 @@ impl Spread<'_> {
     }
 
     /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core
-    /// of CPU 0 last, fast ones first. The queues of several interfaces are parted with the core of CPU 0 in its place:
-    /// as the last one, it would be far from the other cores of its interface.
+    /// of CPU 0 last, fast ones first.
     fn number(&mut self, places: Range<usize>) {
         let queues = &self.queues[places.clone()];
-        let has_last = queues.iter().map(|queue| queue.port).all_equal()
-            || queues.iter().all(|queue| queue.is_first);
         let set = queues.first().map(|queue| &self.sets[queue.set]);
         let set = set.filter(|set| !set.tiers.is_empty());
         let tier = |core: usize| {
@@ -64,7 +61,7 @@ impl Spread<'_> {
                 let Core {
                     place, has_others, ..
                 } = &self.cores[core];
-                let is_last = has_last && self.last == Some(core);
+                let is_last = self.last == Some(core);
                 (round, tier(core), *has_others, is_last, place.class, core)
             });
         // Queues without room are the last ones.
