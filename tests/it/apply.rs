@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, assert_line, document, expect, fixture, nicpin, text};
+use crate::support::run::{
+    FIXTURES, MachineTree, assert_line, document, expect, fixture, nicpin, text,
+};
 use crate::support::temporary;
 use crate::support::trial::waits_for_the_lock;
 use nicpin::apply::Lock;
@@ -16,7 +18,7 @@ use nicpin::root::Root;
 #[test]
 fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
     for name in FIXTURES {
-        let machine = Copy::of(name);
+        let machine = MachineTree::of(name);
         let script = machine.nicpin(&["plan", "--format", "sh"]).stdout;
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 2, "{name}");
         let first = machine.nicpin(&["apply", "--json"]);
@@ -47,7 +49,7 @@ fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
 #[test]
 fn restore_restores_every_setting_and_is_idempotent() {
     for name in FIXTURES {
-        let machine = Copy::of(name);
+        let machine = MachineTree::of(name);
         let before = machine.texts();
         assert_eq!(machine.nicpin(&["start"]).code, 0);
         // Later settings do not overwrite the recorded ones.
@@ -78,7 +80,7 @@ Nothing to restore: there is no record of an apply
 /// The kernel moves IRQs at their next interrupt; until then the second apply says so, as `status` does.
 #[test]
 fn a_second_apply_says_which_irqs_have_yet_to_move() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let first = machine.nicpin(&["apply"]).stdout;
     let second = machine.nicpin(&["apply"]).stdout;
     expect("dl980.apply.txt", first + &second);
@@ -95,8 +97,8 @@ fn many_interfaces_fit_one_screen() {
         card.address = format!("0000:82:{at:02x}.0");
         card
     };
-    let few = Copy::build(&two_nodes((9..12).map(card)));
-    let many = Copy::build(&two_nodes((0..30).map(card)));
+    let few = MachineTree::build(&two_nodes((9..12).map(card)));
+    let many = MachineTree::build(&two_nodes((0..30).map(card)));
     let screens = [
         few.nicpin(&["apply"]),
         many.nicpin(&["check"]),
@@ -111,7 +113,7 @@ fn many_interfaces_fit_one_screen() {
 fn an_irq_of_two_interfaces_would_be_restored_once() {
     let card = card("e1000", Port::new("eth0", 1000, 1, 1), 40, &["eth0, eth1"]);
     let card = card.port(Port::new("eth1", 1000, 1, 1));
-    let tree = Copy::build(&two_nodes([card]));
+    let tree = MachineTree::build(&two_nodes([card]));
     let counts = |text: &str| text.split(' ').next().unwrap().to_owned();
     let applied = tree.nicpin(&["apply"]).stdout;
     let before = tree.nicpin(&["restore", "--dry-run"]).stdout;
@@ -122,7 +124,7 @@ fn an_irq_of_two_interfaces_would_be_restored_once() {
 
 #[test]
 fn only_the_selected_interface_is_touched() {
-    let machine = Copy::of("tg3-and-ixgbe");
+    let machine = MachineTree::of("tg3-and-ixgbe");
     let before = machine.snapshot();
     let run = machine.nicpin(&["apply", "p6p1"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
@@ -147,7 +149,7 @@ fn only_the_selected_interface_is_touched() {
 
 #[test]
 fn irq_numbers_may_change_between_apply_and_restore() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     // The driver was loaded again: IRQ 71 is now 171.
@@ -159,7 +161,7 @@ fn irq_numbers_may_change_between_apply_and_restore() {
 
 #[test]
 fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let interrupts = machine.read("/proc/interrupts");
     // eth0 goes down: its vectors have no handler, so no row.
@@ -192,7 +194,7 @@ fn a_record_with_an_invalid_setting_is_refused_and_kept() {
         ("vector combined 0", "fff", "1fff"),
         ("rx-0 rps_flow_cnt", "0", "many"),
     ] {
-        let machine = Copy::of("two-socket-mlx4");
+        let machine = MachineTree::of("two-socket-mlx4");
         let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "eth2", "--rfs", "4096"]).code, 0);
         let key = format!("0000:82:00.0 port 0 {file}");
@@ -240,7 +242,7 @@ recorded for 0000:82:00.0 port 0 rx-0 rps_flow_cnt, but not a number; correct th
 /// igb names its control vector after the interface, and the name follows.
 #[test]
 fn a_renamed_interface_is_restored_whole() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let renamed = machine.read("/proc/interrupts").replace("eth0", "lan0");
     machine.write("/proc/interrupts", &renamed);
@@ -257,7 +259,7 @@ fn a_renamed_interface_is_restored_whole() {
 
 #[test]
 fn the_record_is_written_before_anything_else_and_nothing_without_it() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin/state.json")).unwrap();
     assert_data_eq!(
         machine.fails(&["apply"], 1),
@@ -277,7 +279,7 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
         "{\"schema\":\"nicpin.state/9\",\"first_seen\":{}}",
         "[]",
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
         machine.write("/run/nicpin/state.json", text);
         said += &machine.fails_to_apply_and_restore();
@@ -296,7 +298,7 @@ nicpin: ROOT/run/nicpin/state.json: not a record of original settings (invalid l
 
 #[test]
 fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let root = Root::open(machine.dir()).unwrap();
     let lock = Lock::take(&root, "restore", Duration::ZERO).unwrap();
     let before = machine.snapshot();
@@ -333,7 +335,7 @@ nicpin: ROOT/run/nicpin/lock: locked by nicpin restore, process PID for more tha
 /// The first apply holds the lock before it has written a record.
 #[test]
 fn restore_and_confirm_wait_for_a_first_apply() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
     assert!(nicpin::root::sys::try_lock(&lock).unwrap());
@@ -359,7 +361,7 @@ nicpin: there is nothing to confirm: no apply --try is waiting
 
 #[test]
 fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.nicpin(&["confirm"]).code, 1);
     assert!(!machine.path("/run").exists());
@@ -367,7 +369,7 @@ fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
 
 #[test]
 fn a_refused_apply_or_restore_says_why_even_if_quiet() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 0);
     let setting = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
@@ -397,7 +399,7 @@ nicpin: refused   /sys/class/net/nic0/queues/tx-1/xps_cpus <- 0c: permission den
 
 #[test]
 fn a_link_out_of_the_root_is_not_followed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let outside = temporary();
     let target = outside.path().join("smp_affinity");
     std::fs::write(&target, "03\n").unwrap();
@@ -411,7 +413,7 @@ fn a_link_out_of_the_root_is_not_followed() {
 
 #[test]
 fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     machine.set_mode("/proc/irq/38/smp_affinity", 0o666);
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
@@ -445,7 +447,7 @@ permission denied (EACCES): CAP_NET_ADMIN is needed; fix: run as root, outside a
 /// Since 6.12 the kernel takes the write bits off vectors that it manages.
 #[test]
 fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.set_mode("/proc/irq/38/smp_affinity", 0o444);
     assert_eq!(document(&machine, &["apply", "nic0"])["managed"], 1);
     let again = machine.nicpin(&["apply", "nic0"]);
@@ -465,7 +467,7 @@ plan fe21ad18c11dd3e6: changed=0 already=15 managed=1 refused=0 vanished=0 pendi
 
 #[test]
 fn detailed_exit_codes() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["plan", "--detailed-exitcode"]).code, 2);
     assert_eq!(machine.nicpin(&["apply", "--detailed-exitcode"]).code, 2);
     assert_eq!(machine.nicpin(&["apply", "--detailed-exitcode"]).code, 0);
@@ -474,7 +476,7 @@ fn detailed_exit_codes() {
 
 #[test]
 fn json_reports() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let json = |args: &[&str]| -> serde_json::Value {
         let run = machine.nicpin(args);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stdout))
@@ -501,7 +503,7 @@ fn json_reports() {
 
 #[test]
 fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     let check = |args: &[&str]| machine.nicpin(&[&["check"], args].concat());
@@ -532,7 +534,7 @@ fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
 
 #[test]
 fn masks_are_compared_as_sets() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/proc/irq/71/smp_affinity", "00000000,00000040\n");
     assert_eq!(machine.nicpin(&["check"]).code, 0);

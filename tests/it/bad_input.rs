@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, assert_line, document, expect, fixture, nicpin, note, text};
+use crate::support::run::{
+    MachineTree, assert_line, document, expect, fixture, nicpin, note, text,
+};
 use crate::support::{is_full, temporary};
 use nicpin::root::Root;
 
 #[test]
 fn proc_interrupts_empty_torn_or_missing() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
     let empty = machine.fails(&["apply"], 1);
@@ -37,7 +39,7 @@ nicpin: ROOT/proc/interrupts: no such file or directory (ENOENT); fix: mount /pr
 /// Every line ends in a newline: a truncated name could be another vector's.
 #[test]
 fn proc_interrupts_cut_at_any_byte() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let root = Root::open(machine.dir()).unwrap();
     let whole = machine.read("/proc/interrupts");
     let header = whole.find('\n').unwrap() + 1;
@@ -70,7 +72,7 @@ nicpin: ROOT/proc/interrupts: ends within line 19; fix: run again, or copy /proc
 
 #[test]
 fn a_vector_without_files_is_named() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     machine.remove("/proc/irq/73");
     let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
     let plan = run.json();
@@ -100,7 +102,7 @@ IRQs vanished while they were read, or have no files in /proc/irq: 73 (mlx4-3@00
 #[test]
 fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
     for (gone, code) in [("/proc", "no-proc"), ("/proc/irq", "no-proc-irq")] {
-        let machine = Copy::of("two-socket-mlx4");
+        let machine = MachineTree::of("two-socket-mlx4");
         machine.remove(gone);
         let run = machine.nicpin(&["plan", "--format", "json"]);
         let plan = run.json();
@@ -159,7 +161,7 @@ fn malformed_masks_and_lists() {
         ("/sys/devices/system/cpu/isolated", "x\n"),
     ]
     .map(|(path, text)| {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         machine.write(path, text);
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
         machine.fails(&["apply"], 1)
@@ -169,7 +171,7 @@ fn malformed_masks_and_lists() {
 
 #[test]
 fn flow_counts_are_read_by_what_plans_or_records_them() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n");
     let fails = |args: &[&str]| {
         assert_data_eq!(
@@ -214,12 +216,12 @@ nicpin: /dev/null: not a directory (ENOTDIR); fix: name a directory or a capture
 /// Dumps of topologies have /sys only; those of some programs lack the files of the CPUs.
 #[test]
 fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/proc");
     let run = machine.nicpin(&["plan", "--json"]);
     assert_eq!(run.code, 1, "{run:?}");
     note(&run.json(), "no-proc");
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/sys/devices/system/cpu");
     machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
     assert_eq!(
@@ -229,7 +231,7 @@ fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
 }
 
 /// Node, candidate CPUs and their cores of the planned interfaces.
-fn places(machine: &Copy) -> Vec<Value> {
+fn places(machine: &MachineTree) -> Vec<Value> {
     let plan = document(machine, &["plan"]);
     let interfaces = plan["interfaces"].as_array().unwrap().iter();
     let place = |of: &Value| json!([of["node"], of["candidates"], of["candidate_cores"]]);
@@ -250,7 +252,7 @@ fn absent_optional_files_are_not_an_error() {
         "/sys/class/net/nic0/queues/tx-0/xps_cpus",
         "/sys/class/net/nic0/operstate",
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         machine.remove(path);
         let run = machine.nicpin(&["plan", "nic0"]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{path}");
@@ -259,7 +261,7 @@ fn absent_optional_files_are_not_an_error() {
 
 #[test]
 fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/proc/irq/36");
     let run = machine.nicpin(&["apply", "nic0"]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
@@ -268,7 +270,7 @@ fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
 
 #[test]
 fn without_numa_files_the_machine_is_one_node() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/sys/devices/system/node");
     let all = json!([0, "0-7", 8]);
     assert_eq!(places(&machine), [all.clone(), all]);
@@ -276,7 +278,7 @@ fn without_numa_files_the_machine_is_one_node() {
 
 #[test]
 fn vectors_whose_queues_are_not_known_are_placed_as_data() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
     machine.write("/proc/interrupts", &odd);
     let before = machine.texts();
@@ -350,7 +352,7 @@ fn renames_elsewhere_do_not_disturb_reading_a_tree() {
 /// Wireless drivers answer EINVAL for a speed; in a tree that was copied with cat(1) the file is empty.
 #[test]
 fn an_empty_speed_is_an_unknown_one() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write(
         "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/speed",
         "",

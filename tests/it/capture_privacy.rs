@@ -8,14 +8,14 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::{Captured, assert_same_plans, plan};
 use crate::support::machine::{Card, MachineSpec, Port, channels};
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{MachineTree, nicpin};
 use crate::support::temporary;
 use crate::support::tree::{Entry, put};
 
 /// What a service is called says what a site does.
 #[test]
 fn units_in_the_policy_are_replaced() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let policy = "[defaults]\nnear = 'unit:acme-billing.service'\n\
                   [[rule]]\nmatch = { name = \"nic1\" }\nset = { near = 'unit:acme\\x2dnames.slice' }\n";
     machine.put("/etc/nicpin.toml", policy);
@@ -38,7 +38,7 @@ nicpin: units in /etc/nicpin.toml are left-out.service in the capture
 /// Versions of drivers and firmware may look like IP addresses.
 #[test]
 fn versions_are_no_addresses() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let driver = r#"{"version":"6.12.0","firmware":"218.0.219.13/pkg 218.0.219.13"}"#;
     machine.put("/nicpin/ethtool/nic0/driver", driver);
     let captured = Captured::of(machine.dir());
@@ -47,8 +47,8 @@ fn versions_are_no_addresses() {
 }
 
 /// A machine with every kind of identity, in the kernel's files.
-fn identified() -> Copy {
-    let machine = Copy::of("two-node");
+fn identified() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     put(&top, "/sys/class/net/nic0/address", "52:54:00:ab:cd:01");
     put(&top, "/sys/class/net/nic0/phys_port_id", "525400abcd01");
@@ -120,7 +120,7 @@ fn identity_is_captured_on_request() {
 /// systemd names USB and other network interfaces after their hardware address.
 #[test]
 fn an_interface_named_after_its_address_is_renamed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let (own, other) = ("enx525400abcd02", "enx0a0000000001");
     let old = std::fs::canonicalize(machine.path("/sys/class/net/nic1")).unwrap();
     std::fs::rename(&old, old.with_file_name(own)).unwrap();
@@ -148,7 +148,7 @@ nicpin: enx525400abcd02 has a hardware address in its name; the capture calls it
 /// Drivers, buses and sites put addresses, GUIDs and names of people into names and texts.
 #[test]
 fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     let interrupts = machine
         .read("/proc/interrupts")
@@ -252,7 +252,7 @@ fn without_identity(plan: &str) -> String {
 
 #[test]
 fn an_interface_is_selected_by_any_of_its_names() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     let altnames = r#"{"nic0":["enp5s0np0","uplink-a"],"gone":["uplink-b"]}"#;
     put(&top, "/nicpin/altnames", altnames);
@@ -294,7 +294,7 @@ nicpin: /nicpin/altnames is left out: it can identify the machine
 /// A tunnel with `dev`, of which `/sys` tells nothing, and one on it.
 #[test]
 fn an_interface_on_a_card_by_netlink_alone_stands_for_the_card() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     for name in ["tunnel0", "tunnel1", "tunnel2"] {
         put(&top, &format!("/sys/class/net/{name}/flags"), "0x10c1\n");
@@ -425,7 +425,7 @@ fn names_that_others_have_too_stay_there() {
 /// containers.
 #[test]
 fn names_that_only_handlers_have_are_replaced_on_request() {
-    let machine = Copy::of("tg3-and-ixgbe");
+    let machine = MachineTree::of("tg3-and-ixgbe");
     let interrupts = machine.read("/proc/interrupts").replace("p6p1", "acme-b");
     let row = interrupts.lines().find(|row| row.contains("acme-b-TxRx-0"));
     let foreign = row

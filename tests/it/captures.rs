@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::{Captured, assert_same_plans, plan};
 use crate::support::machine::{Card, MachineSpec, Port};
-use crate::support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, Run, fixture, is_root, nicpin};
 use crate::support::temporary;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
 /// Without a vector that is recognized, nothing below `/proc/irq` is read.
 #[test]
 fn a_machine_without_recognized_vectors_is_captured() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     let interrupts = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", &interrupts.replace(" eth", " foo"));
     let captured = Captured::of(machine.dir());
@@ -33,7 +33,7 @@ fn a_machine_without_recognized_vectors_is_captured() {
 
 #[test]
 fn check_and_selectors_work_on_a_capture() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     machine.put("/proc/irq/38/affinity_hint", "0020");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let captured = Captured::of(machine.dir());
@@ -61,7 +61,7 @@ fn check_and_selectors_work_on_a_capture() {
 
 #[test]
 fn an_unchanged_machine_gives_the_same_bytes() {
-    let machine = Copy::of("wide");
+    let machine = MachineTree::of("wide");
     let first = Captured::of(machine.dir()).bytes();
     assert_eq!(first, Captured::of(machine.dir()).bytes());
     let captured = Captured::of(machine.dir());
@@ -79,7 +79,7 @@ fn an_unchanged_machine_gives_the_same_bytes() {
 
 #[test]
 fn permission_bits_and_empty_directories_are_captured() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
     machine.set_mode("/proc/irq/37/smp_affinity", 0o644);
     let queue = "/sys/class/net/nic0/queues/tx-3";
@@ -109,7 +109,7 @@ fn permission_bits_and_empty_directories_are_captured() {
 
 #[test]
 fn files_that_are_absent_are_absent_in_the_capture() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/sys/class/net/nic1/speed");
     let captured = Captured::of(machine.dir());
     assert!(!captured.unpack().join("sys/class/net/nic1/speed").exists());
@@ -118,7 +118,7 @@ fn files_that_are_absent_are_absent_in_the_capture() {
 
 #[test]
 fn the_policy_file_is_captured_without_its_comments() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir(machine.path("/etc")).unwrap();
     let policy = "# rack 12, ask ann@example.org\n[defaults]\nexclude = \"0\" # db7\n\
                   [[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }\n";
@@ -145,7 +145,7 @@ nicpin: /etc/nicpin.toml is left out: it is not a policy, or one that is too lon
 
 #[test]
 fn a_machine_that_cannot_be_read_is_still_captured() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/proc/irq/36/smp_affinity", "garbage\n");
     let captured = Captured::of(machine.dir());
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_machine_that_cannot_be_read_is_still_captured() {
 
 #[test]
 fn unreadable_files_are_left_out_and_named_without_root() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
     // Only root may read affinity_hint.

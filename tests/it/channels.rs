@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
 use crate::support::machine::{Port, card, channels, two_nodes};
-use crate::support::run::{Copy, assert_line, codes, document, expect, good, note, text};
+use crate::support::run::{MachineTree, assert_line, codes, document, expect, good, note, text};
 use crate::support::tree::Entry;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Channels;
@@ -16,7 +16,7 @@ const ETH0: &str = "/nicpin/ethtool/eth0/channels";
 
 #[test]
 fn channels_stay_as_they_are_unless_asked() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let before = machine.read(ETH0);
     assert_eq!(document(&machine, &["plan"])["channels"], json!([]));
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -26,7 +26,7 @@ fn channels_stay_as_they_are_unless_asked() {
 /// Equal hashes are equal plans.
 #[test]
 fn a_plan_that_changes_channels_has_another_hash() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let hash = |channels: &str| {
         let plan = document(&machine, &["plan", "--channels", channels]);
         (plan["channels"] != json!([]), plan["hash"].clone())
@@ -41,7 +41,7 @@ fn a_plan_that_changes_channels_has_another_hash() {
 #[test]
 fn settings_of_flows_that_a_later_apply_sets_are_restored_too() {
     for later in [&["--rfs", "32768"][..], &["--rss", "2"], &["--xps", "rxqs"]] {
-        let machine = Copy::of("two-socket-mlx4");
+        let machine = MachineTree::of("two-socket-mlx4");
         machine.write("/nicpin/ethtool/eth2/features", "{\"ntuple\":false}\n");
         let table = "queues 12, entries 128, table 0 1 2 3";
         let rss = format!("{{\"function\":1,\"table\":\"{table}\"}}\n");
@@ -63,7 +63,7 @@ fn settings_of_flows_that_a_later_apply_sets_are_restored_too() {
 
 #[test]
 fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let before = machine.read(ETH0);
     let args = |command| [command, "--channels", "auto", "eth0"];
     let command = planned_command(&machine, "auto");
@@ -88,7 +88,7 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
 /// With the channels the IRQ numbers change: a script would write to whatever has them then.
 #[test]
 fn a_plan_that_changes_channels_has_no_script() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let auto = ["plan", "--channels", "auto", "eth0", "--format", "sh"];
     assert_data_eq!(
         machine.fails(&auto, 64),
@@ -110,7 +110,7 @@ nicpin: the plan changes the channels of eth0, and the IRQ numbers change with t
 /// Some drivers do not report channels while the link is down: they do not count as restored.
 #[test]
 fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let before = machine.read(ETH0);
     assert_eq!(
         machine
@@ -154,7 +154,7 @@ recorded for 0000:0b:00.0 port 0 channels, but not a number of channels; correct
 }
 
 /// The command for so many channels of eth0, if they are to be changed.
-fn planned_command(machine: &Copy, count: &str) -> Option<String> {
+fn planned_command(machine: &MachineTree, count: &str) -> Option<String> {
     let plan = document(machine, &["plan", "--channels", count, "eth0"]);
     let command = plan["channels"][0]["command"].as_str();
     command.map(str::to_owned)
@@ -162,7 +162,7 @@ fn planned_command(machine: &Copy, count: &str) -> Option<String> {
 
 #[test]
 fn a_number_of_channels_is_limited_by_the_device() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let command = |count: &str| planned_command(&machine, count);
     assert_eq!(command("4").as_deref(), Some("ethtool -L eth0 combined 4"));
     assert_eq!(command("16"), None, "as it is");
@@ -176,7 +176,7 @@ fn a_number_of_channels_is_limited_by_the_device() {
 /// A device may have combined channels or separate ones, and then more of one kind than of the other.
 #[test]
 fn channels_keep_their_form_and_its_limit() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     for (max, now, expected) in [
         ([8, 8, 0, 4], [0, 0, 0, 2], "ethtool -L eth0 combined 4"),
         ([4, 4, 0, 8], [2, 2, 0, 0], "ethtool -L eth0 rx 4 tx 4"),
@@ -189,7 +189,7 @@ fn channels_keep_their_form_and_its_limit() {
 
 #[test]
 fn channels_can_be_set_in_the_policy_file() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write(
         "/etc/nicpin.toml",
@@ -224,7 +224,7 @@ fn channels_can_be_set_in_the_policy_file() {
 
 #[test]
 fn channels_that_the_device_does_not_support_are_reported() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let plan = |count: &str, code: i32| {
         let run = machine.nicpin(&["plan", "eth0", "--channels", count, "--json"]);
         assert_eq!(run.code, code, "{run:?}");
@@ -324,7 +324,7 @@ nicpin: --channels: 8 channels requested, but the driver has a fixed number: the
 fn channels_that_a_driver_only_reports_are_left_alone() {
     let names = ["eth0-rx-0", "eth0-rx-1", "eth0-tx-0", "eth0-err"];
     let card = card("enic", Port::new("eth0", 10_000, 2, 1), 30, &names);
-    let machine = Copy::build(&two_nodes([card]));
+    let machine = MachineTree::build(&two_nodes([card]));
     let reported = channels([8, 8, 0, 0], [2, 1, 0, 0]).to_text();
     machine.put(ETH0, &reported);
     for (count, has_note) in [("keep", false), ("auto", true), ("2", false)] {
@@ -355,7 +355,7 @@ nicpin: --channels: 8 channels requested, but the driver has a fixed number: the
 
 #[test]
 fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let change = |receive| {
         machine.write(ETH0, &channels([4, 4, 0, 0], [receive, 1, 0, 0]).to_text());
         document(&machine, &["plan", "--channels", "auto", "eth0"])["channels"].take()
@@ -381,7 +381,7 @@ not changed, since /sys/class/net/eth0/queues/rx-0/rps_cpus cannot be written: r
 
 "]];
     for (read_only, why) in [("/proc/irq/", of_irqs), ("/sys/class/net/", of_queues)] {
-        let machine = Copy::of("dl980");
+        let machine = MachineTree::of("dl980");
         let before = machine.snapshot();
         let root = machine.refusing_writes(Errno::EROFS, move |path| path.starts_with(read_only));
         let done = apply::apply(&root, Options::default(), |root| {
@@ -401,7 +401,7 @@ not changed, since /sys/class/net/eth0/queues/rx-0/rps_cpus cannot be written: r
 /// The recorded answers of `ETHTOOL_GDRVINFO`, and the MTU.
 #[test]
 fn versions_of_driver_and_firmware_are_in_the_status() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let status = || document(&machine, &["status", "eth0"])["interfaces"][0].take();
     let before = status();
     for key in ["driver_version", "firmware", "mtu"] {
@@ -441,7 +441,7 @@ fn versions_of_driver_and_firmware_are_in_the_status() {
 /// What a port can carry is that of its fastest link mode, whatever the link does.
 #[test]
 fn link_modes_weigh_the_queues() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let load = || {
         let plan = document(&machine, &["plan", "eth2"]);
         plan["score"]["max_load_kbps"].as_u64().unwrap()
@@ -458,7 +458,7 @@ fn link_modes_weigh_the_queues() {
 /// Where `/sys` is of another network namespace, ethtool and netlink are about another interface of the same name.
 #[test]
 fn an_interface_of_another_namespace_has_no_answers() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     machine.write("/nicpin/ethtool/eth0/other-namespace", "");
     let run = machine.nicpin(&["plan", "--channels", "2", "--format", "json", "eth0"]);
     let eth0 = run.json()["interfaces"][0].take();

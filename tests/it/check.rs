@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{MachineSpec, Port, card, two_nodes};
-use crate::support::run::{Copy, assert_line, codes, document, expect, good, note, text};
+use crate::support::run::{MachineTree, assert_line, codes, document, expect, good, note, text};
 use nicpin::apply::{self, Options};
 
-fn applied(name: &str) -> Copy {
-    let machine = Copy::of(name);
+fn applied(name: &str) -> MachineTree {
+    let machine = MachineTree::of(name);
     let run = machine.nicpin(&["apply"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     machine
 }
 
-fn json(machine: &Copy, args: &[&str]) -> Value {
+fn json(machine: &MachineTree, args: &[&str]) -> Value {
     machine
         .nicpin(&[&["check", "--format", "json"], args].concat())
         .json()
@@ -45,7 +45,7 @@ fn a_change_since_apply_that_the_plan_makes_no_better_is_no_alarm() {
 }
 
 /// All differences have this reason. What `check` prints then, and the details of the differences.
-fn check_reason(machine: &Copy, args: &[&str], reason: &str) -> (String, String) {
+fn check_reason(machine: &MachineTree, args: &[&str], reason: &str) -> (String, String) {
     let check = json(machine, args);
     assert_eq!(
         (&check["schema"], &check["verdict"]),
@@ -64,12 +64,12 @@ fn check_reason(machine: &Copy, args: &[&str], reason: &str) -> (String, String)
 }
 
 /// A screen that has the machine's directory in it, as one line: where its lines break depends on that directory.
-fn words(machine: &Copy, args: &[&str]) -> String {
+fn words(machine: &MachineTree, args: &[&str]) -> String {
     machine.rooted(&machine.nicpin(args).words()) + "\n"
 }
 
 /// With `-q` the exit code tells all.
-fn assert_quiet(machine: &Copy, args: &[&str], code: i32) {
+fn assert_quiet(machine: &MachineTree, args: &[&str], code: i32) {
     let quiet = machine.nicpin(&[&["check", "-q"], args].concat());
     assert_eq!(
         (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
@@ -79,9 +79,9 @@ fn assert_quiet(machine: &Copy, args: &[&str], code: i32) {
 
 #[test]
 fn not_applied() {
-    let (table, _) = check_reason(&Copy::of("two-node"), &[], "not-applied");
+    let (table, _) = check_reason(&MachineTree::of("two-node"), &[], "not-applied");
     expect("not-applied.check.txt", table);
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
     let (table, _) = check_reason(&machine, &[], "not-applied");
     expect("not-applied-everywhere.check.txt", table);
@@ -148,7 +148,7 @@ fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
     let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
     let wait = Options::default().wait;
     for options in [&["apply"][..], &["apply", "--try", "3600"]] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         assert_eq!(machine.nicpin(options).code, 0);
         let planned = machine.read(refused);
         let root = machine.refusing_writes(Errno::EINVAL, move |path| path == refused);
@@ -192,7 +192,7 @@ fn another_number_of_queues() {
 
 #[test]
 fn not_taken_by_the_kernel() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
     assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 1);
@@ -318,7 +318,7 @@ fn an_equivalent_arrangement_is_no_difference() {
 /// An interface that was not selected is listed, and does not change the exit code.
 #[test]
 fn a_vector_that_is_not_understood_beside_others_is_listed() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let interrupts = machine.read("/proc/interrupts");
     machine.write(
         "/proc/interrupts",
@@ -335,7 +335,7 @@ fn a_vector_that_is_not_understood_beside_others_is_listed() {
 /// Three names and a number, and with -v all.
 #[test]
 fn many_vectors_that_are_not_understood_are_counted() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let interrupts = machine.read("/proc/interrupts");
     machine.write(
         "/proc/interrupts",
@@ -366,7 +366,7 @@ fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
 fn transmit_queues_without_cpus_are_a_difference() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1", "eth0-TxRx-2", "eth0-TxRx-3"];
     let four = card("ixgbe", Port::new("eth0", 10_000, 4, 4), 31, &names);
-    let tree = Copy::build(&two_nodes([four]));
+    let tree = MachineTree::build(&two_nodes([four]));
     assert_eq!(tree.nicpin(&["apply"]).code, 0);
     std::fs::remove_dir_all(tree.dir().join("run")).unwrap();
     for (queue, cpus) in ["0f", "f0", "00", "00"].iter().enumerate() {
@@ -427,7 +427,7 @@ ROOT/run/nicpin/state.json: is a directory (EISDIR); fix: name a file, not a dir
 /// An interface that is unknown for two reasons is one, and the settings of the whole machine are none.
 #[test]
 fn what_is_unknown_is_counted_by_interface() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let policy = machine.path("/policy.toml");
     let rule = "match = { name = \"eth2\" }\nset = { near = \"pid:999999\", scope = \"node:7\" }";
     machine.write("/policy.toml", &format!("[[rule]]\n{rule}\n"));
@@ -497,13 +497,13 @@ fn a_selector_without_an_interface_is_reported() {
 /// A machine of which nothing can be seen is not in the planned state; with `--if-present` that is no error.
 #[test]
 fn nothing_is_as_planned_where_nothing_is_seen() {
-    let empty = Copy::build(&MachineSpec::new(&["0-3"]));
+    let empty = MachineTree::build(&MachineSpec::new(&["0-3"]));
     let without = |path: &str| {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         machine.remove(path);
         machine
     };
-    let functions = Copy::of("two-node");
+    let functions = MachineTree::of("two-node");
     functions.remove("/sys/class/net");
     let function = "/sys/bus/pci/devices/0000:81:00.0/class";
     functions.put(function, "0x020000");
@@ -534,7 +534,7 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
     for args in [&["restore"][..], &["restore", "--dry-run"]] {
         let said = without("/sys/class/net").fails(args, 1);
         assert!(said.contains("/sys/class/net: no such file"), "{said}");
-        assert_eq!(Copy::of("two-node").nicpin(args).code, 0);
+        assert_eq!(MachineTree::of("two-node").nicpin(args).code, 0);
     }
     expect("nothing-seen.errors.txt", said);
     let machine = without("/proc/irq");
@@ -583,7 +583,7 @@ nicpin: no interface with a device is up or has IRQs
 /// A set of CPUs would leave it out.
 #[test]
 fn an_irq_number_from_8192_on_is_named() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
     let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/msi_irqs";
     for directory in ["/proc/irq", device] {
@@ -609,7 +609,7 @@ fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
         ("igb", false, "not-movable"),
     ] {
         let one = card(driver, Port::new("eth0", 10_000, 2, 2), 31, &names);
-        let tree = Copy::build(&two_nodes([one]));
+        let tree = MachineTree::build(&two_nodes([one]));
         for irq in [31, 32] {
             let file = tree.dir().join(format!("proc/irq/{irq}/smp_affinity"));
             std::fs::set_permissions(file, Permissions::from_mode(0o444)).unwrap();
@@ -632,7 +632,7 @@ fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
 /// Vectors that cannot be moved are no differences, unless they are asked for.
 #[test]
 fn vectors_that_cannot_be_moved_are_differences_to_strict() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
     let said = machine.nicpin(&["check", "--strict"]).words();
     assert!(
@@ -656,7 +656,7 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
 /// The kernel allows such a name.
 #[test]
 fn the_fix_of_an_interface_that_is_named_like_an_option_works() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let interfaces = machine.path("/sys/class/net");
     std::fs::rename(interfaces.join("nic1"), interfaces.join("-rf")).unwrap();
     let run = machine.nicpin(&["check", "[-]rf"]);
@@ -674,7 +674,7 @@ fn the_fix_of_an_interface_that_is_named_like_an_option_works() {
 /// An apply of other interfaces is one, too.
 #[test]
 fn a_machine_is_never_applied_only_without_a_record() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     for is_applied in [false, true] {
         assert_eq!(json(&machine, &[])["applied"], is_applied);
         assert_eq!(machine.nicpin(&["apply", "eth0"]).code, 0);
@@ -684,7 +684,7 @@ fn a_machine_is_never_applied_only_without_a_record() {
 /// RFS is off on the whole machine without its flow table, whatever each interface has.
 #[test]
 fn a_setting_of_the_machine_that_differs_is_in_status_too() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     good(&machine, &["apply", "--rfs", "32768"]);
     let differ = || {
         let of = |command: &str| {
@@ -707,7 +707,7 @@ fn a_setting_of_the_machine_that_differs_is_in_status_too() {
 
 #[test]
 fn a_rule_that_matches_nothing_is_named() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     let rule = "[[rule]]\nmatch = { name = 'zz' }\nset = { rps = 'off' }\n";
     machine.write("/etc/nicpin.toml", rule);
     for command in ["check", "status", "plan"] {
@@ -719,7 +719,7 @@ fn a_rule_that_matches_nothing_is_named() {
 /// Another plan would be compared, of other interfaces.
 #[test]
 fn commands_for_more_have_the_options_that_were_given() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let screens = ["check", "plan"]
         .map(|command| machine.nicpin(&[command, "--scope", "0-1", "nic0"]).stdout);
     expect("commands-for-more.txt", screens.join("\n"));

@@ -4,7 +4,7 @@
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::set;
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{MachineTree, fixture, nicpin};
 use crate::support::schema::meets;
 use nicpin::cpuset::NodeSet;
 use nicpin::report::compare::{ComparedRun, Comparison, Side, Stats, outliers};
@@ -255,7 +255,7 @@ nicpin: the command would run on this machine, not on the one that --root names
 "]]
     );
 
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0")).unwrap();
     for (file, text) in [("ifindex", "7\n"), ("iflink", "8\n")] {
         machine.write(&format!("/sys/class/net/veth0/{file}"), text);

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command as Process;
 
 use crate::help::{commands, options};
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{MachineTree, nicpin};
 use crate::support::temporary;
 
 /// What nicpin answers the script of fish, without the descriptions.
@@ -83,7 +83,7 @@ fn completions_have_every_command_and_option() {
 
 #[test]
 fn completions_name_what_the_machine_has() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     std::fs::create_dir_all(machine.path("/sys/class/infiniband/mlx5_0")).unwrap();
     symlink(
         "../../net/eth3/device",
@@ -138,7 +138,7 @@ fn completions_name_what_the_machine_has() {
 /// bash inserts candidates as they are, so a name must not become a command.
 #[test]
 fn completions_leave_out_what_a_shell_would_not_take_literally() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let names = ["n$(id>pwn)", "n;id", "n`id`", "n|id", "n&id", "n'", "n*"];
     for name in names {
         symlink("nic0", machine.path(&format!("/sys/class/net/{name}"))).unwrap();

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::support::run::{Copy, Run, nicpin};
+use crate::support::run::{MachineTree, Run, nicpin};
 use crate::support::temporary;
 use crate::support::tree::put;
 
@@ -10,8 +10,8 @@ use crate::support::tree::put;
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\r\u{7f}\u{202e}\u{2066}y\nFAKE all is well";
 
 /// two-node with hostile texts in its files and in their names.
-fn hostile() -> Copy {
-    let machine = Copy::of("two-node");
+fn hostile() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     put(&top, "/sys/class/net/nic0/operstate", HOSTILE);
     put(&top, "/sys/kernel/irq/36/actions", HOSTILE);
@@ -103,7 +103,7 @@ fn errors_are_one_line_with_a_part_of_the_text() {
         ("/sys/devices/system/node/node0/distance", 1),
         ("/etc/nicpin.toml", 64),
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         machine.put(path, &long);
         let run = machine.nicpin(&["plan"]);
         assert_eq!(
@@ -118,7 +118,7 @@ fn errors_are_one_line_with_a_part_of_the_text() {
 
 #[test]
 fn a_stored_plan_with_control_characters_is_refused() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let file = machine.path("/plan.json");
     for hostile in ["\\u001b[2J", "\\nFAKE", "\\u009b", "\\r"] {
@@ -160,7 +160,7 @@ fn a_capture_with_control_characters_in_names_is_refused() {
 /// A fix is pasted into a shell.
 #[test]
 fn fixes_quote_names_for_the_shell() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let device = "sys/devices/VMBUS:00/a;reboot $(x)";
     let top = machine.path("/");
     put(&top, &format!("{device}/channels/3/cpu"), "1");

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nix::errno::Errno;
 
 use crate::support::is_full;
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned_for, restored, run, state};
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
@@ -135,7 +135,7 @@ fn a_crash_at_every_step_of_a_trial() {
 }
 
 /// No file is changed from `step` on. Returns the number of steps.
-fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
+fn crash_at(machine: &MachineTree, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);
     let root = machine.refusing(Errno::EIO, move |access| {

@@ -10,7 +10,7 @@ use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_by, plan_with, rps_of, set,
     vector,
 };
-use crate::support::run::{Copy, assert_line};
+use crate::support::run::{MachineTree, assert_line};
 use nicpin::machine::{Channels, Machine, Role, RxQueue};
 use nicpin::plan::NodeSource;
 
@@ -116,7 +116,7 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
 
 #[test]
 fn rule_1_irqs_stay_where_the_administrator_wants_them() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = |args: &[&str]| -> Value {
         let all = [&["plan", "--json"], args].concat();
         machine.nicpin(&all).json()

@@ -4,11 +4,11 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, of, vectors};
 use crate::support::machine::{Card, Port, card, two_nodes};
-use crate::support::run::{Copy, note};
+use crate::support::run::{MachineTree, note};
 
 #[test]
 fn hyper_v_channels_are_listed_and_left_alone() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
     let device = format!("sys/devices/LNXSYSTM:00/ACPI0004:00/VMBUS:00/{guid}");
     tree.add(&device, "vmbus", "hv_netvsc", "eth0", 2);
@@ -60,7 +60,7 @@ packets arrive by Hyper-V's VMBus channels, which have no IRQs of their own but 
 /// Of a driver that nicpin does not know.
 #[test]
 fn irqs_that_begin_with_the_name_of_the_interface_are_its_own() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let device = "sys/devices/platform/fe1c0000.gmac";
     tree.add(device, "platform", "acme-gmac", "eth0", 2);
     tree.interrupts(70, "GICv3", &["eth0-chan0", "eth0-chan1", "eth01-chan0"]);
@@ -71,7 +71,7 @@ fn irqs_that_begin_with_the_name_of_the_interface_are_its_own() {
 
 #[test]
 fn xen_queues_are_found_by_the_name_of_the_device() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/vif-0", "xen", "vif", "eth0", 2);
     tree.add("sys/devices/vif-10", "xen", "vif", "ens4", 1);
     let names = [
@@ -108,7 +108,7 @@ fn xen_queues_are_found_by_the_name_of_the_device() {
 /// `xennet_select_queue`, and mac80211 before Linux 6.2: the mask is never read.
 #[test]
 fn xps_is_not_planned_where_the_driver_picks_the_queue() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/vif-0", "xen", "vif", "eth0", 2);
     tree.add("sys/devices/vif-1-0", "xen-backend", "vif", "vif1.0", 2);
     tree.add("sys/devices/wifi", "platform", "mt7915e", "wlan0", 2);
@@ -141,7 +141,7 @@ fn xps_is_not_planned_where_the_driver_picks_the_queue() {
 fn vectors_that_their_driver_keeps_in_place_are_not_planned() {
     let names = ["eth0"; 3];
     let keeps = card("mvpp2", Port::new("eth0", 10_000, 2, 2), 30, &names);
-    let tree = Copy::build(&two_nodes([keeps]));
+    let tree = MachineTree::build(&two_nodes([keeps]));
     let plan = tree.plan(&["eth0"]);
     let vectors = of(&plan, "eth0").vectors.iter();
     assert_eq!(
@@ -160,7 +160,7 @@ fn vectors_that_their_driver_keeps_in_place_are_not_planned() {
     let mhi = ["bhi, mhi, ce0, DP_EXT_IRQ", "DP_EXT_IRQ"];
     for (names, expected) in [(&mhi[..1], vec![false]), (&mhi[..], vec![true, true])] {
         let card = card("ath11k_pci", Port::new("wlan0", -1, 1, 4), 30, names);
-        let plan = Copy::build(&two_nodes([card])).plan(&[]);
+        let plan = MachineTree::build(&two_nodes([card])).plan(&[]);
         let vectors = of(&plan, "wlan0").vectors.iter();
         let movable: Vec<bool> = vectors.map(|vector| vector.movable).collect();
         assert_eq!(movable, expected);
@@ -170,7 +170,7 @@ fn vectors_that_their_driver_keeps_in_place_are_not_planned() {
 /// The end that serves a guest names its IRQs by what the guest does: it receives what the guest sends.
 #[test]
 fn directions_at_the_other_end_of_xen() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/vif-1-0", "xen-backend", "vif", "vif1.0", 2);
     tree.add("sys/devices/vif-10-0", "xen-backend", "vif", "vif10.0", 1);
     let names = [
@@ -199,7 +199,7 @@ fn directions_at_the_other_end_of_xen() {
 /// Neither does the name of an IRQ tell which port has it, nor is one of several with the device's name told apart.
 #[test]
 fn numbers_that_occur_twice_without_an_interface_are_of_several_ports() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let device = "sys/devices/platform/icssg1-eth";
     tree.add(device, "platform", "icssg-prueth", "eth0", 2);
     let names = ["icssg1-eth-tx0", "icssg1-eth-tx1"];
@@ -225,7 +225,7 @@ fn numbers_that_occur_twice_without_an_interface_are_of_several_ports() {
 /// The rings of its engine are counted over all ports.
 #[test]
 fn the_irqs_of_an_engine_are_data_of_all_devices_of_its_driver() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add(
         "sys/devices/platform/3a001000.dp1",
         "platform",
@@ -254,7 +254,7 @@ fn the_irqs_of_an_engine_are_data_of_all_devices_of_its_driver() {
     let codes = codes(of(&tree.plan(&["eth1"]), "eth1"));
     assert!(codes.contains(&"vectors-shared"), "{codes:?}");
     // Two of the four transmit rings of a CPU are those of a port.
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let device = "sys/devices/platform/c080000.edma";
     tree.add(device, "platform", "ess_edma", "eth0", 2);
     let names = [
@@ -271,7 +271,7 @@ fn the_irqs_of_an_engine_are_data_of_all_devices_of_its_driver() {
 /// The network device of a modem is a child of its port, which has no driver (`/sys/class/wwan`).
 #[test]
 fn the_driver_of_a_modem_is_above_its_port() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let modem = "sys/devices/pci0000:00/0000:04:00.0";
     let port = format!("{modem}/mhi0/wwan/wwan0");
     tree.add(&port, "wwan", "none", "wwan0", 1);
@@ -292,7 +292,7 @@ fn the_driver_of_a_modem_is_above_its_port() {
 /// The names of a driver's row are its IRQs, if it has but one device.
 #[test]
 fn names_that_only_the_row_of_the_driver_has() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add(
         "sys/devices/platform/korina.0",
         "platform",
@@ -313,7 +313,7 @@ fn names_that_only_the_row_of_the_driver_has() {
     );
     assert!(first().is_empty());
     // A number that counts something else may be another device's, as of a disk.
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let device = "sys/devices/a003e00.virtio_mmio/virtio3";
     tree.add(device, "virtio", "virtio_net", "eth0", 1);
     tree.interrupts(40, "GICv2", &["virtio2", "virtio3"]);
@@ -322,7 +322,7 @@ fn names_that_only_the_row_of_the_driver_has() {
 
 #[test]
 fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/vio/30000003", "vio", "ibmvnic", "env3", 2);
     tree.add("sys/devices/vio/3000000", "vio", "ibmvnic", "env4", 1);
     tree.add(
@@ -385,7 +385,7 @@ fn the_order_tells_the_direction_of_irqs_with_the_name_of_the_device() {
         (2, vec!["41=rx 0 order", "40=tx 0 order"]),
         (3, vec!["40=data", "41=data", "42=data"]),
     ] {
-        let tree = Copy::build(&two_nodes([]));
+        let tree = MachineTree::build(&two_nodes([]));
         let device = "sys/devices/platform/1b100000.ethernet";
         tree.add(device, "platform", "mtk_soc_eth", "eth0", 1);
         tree.make_dir("sys/class/net/eth0/queues/tx-1");
@@ -432,7 +432,7 @@ fn the_interrupt_of_a_phy_carries_no_packets() {
         ),
     ] {
         let build = || {
-            let tree = Copy::build(&two_nodes([]));
+            let tree = MachineTree::build(&two_nodes([]));
             let path = format!("sys/devices/platform/{device}");
             tree.add(&path, "platform", driver, "eth0", 2);
             tree.put("sys/class/net/eth0/queues/tx-0/xps_cpus", "00");
@@ -447,7 +447,7 @@ fn the_interrupt_of_a_phy_carries_no_packets() {
         let (without, with) = (build(), build());
         let irq = 40 + u32::try_from(names.len()).unwrap();
         with.interrupts(irq, "   GPIO  48 Edge    ", &[phy]);
-        let of_port = |tree: &Copy| vectors(&tree.host().interfaces[0]);
+        let of_port = |tree: &MachineTree| vectors(&tree.host().interfaces[0]);
         assert_eq!(of_port(&without), expected, "{driver}");
         let control = format!("{irq}=control");
         assert_eq!(of_port(&with), [expected, vec![&control]].concat());
@@ -458,7 +458,7 @@ fn the_interrupt_of_a_phy_carries_no_packets() {
 /// The IRQs of a platform device have names of the driver's own; the device tree tells whose they are, and what for.
 #[test]
 fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let of_node = |device: &str, numbers: &[u8], names: &str| {
         let node = tree.dir().join(format!("{device}/of_node"));
         std::fs::create_dir_all(&node).unwrap();
@@ -544,7 +544,7 @@ fn msi_that_sysfs_does_not_list_is_found_by_names() {
         "mlx5_comp0@pci:0000:c1:00.0",
     ];
     let mlx5 = mlx5.vectors(40, names, &[], &[0]);
-    let tree = Copy::build(&two_nodes([
+    let tree = MachineTree::build(&two_nodes([
         ena,
         mlx5.port(Port::new("eth1", 25_000, 1, 1)),
     ]));
@@ -575,7 +575,7 @@ fn msi_that_sysfs_does_not_list_is_found_by_names() {
 /// The number in the device tree is that at the controller, of which there may be several.
 #[test]
 fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     for (device, name, cells, names) in [
         (
             "16030000.ethernet",
@@ -639,7 +639,7 @@ fn ports_whose_irqs_name_no_port_share_them() {
     ] {
         let mut both = card(driver, Port::new("swp1", 100_000, 1, 1), 30, names);
         both = both.port(Port::new("swp2", 100_000, 1, 1));
-        let tree = Copy::build(&two_nodes([both]));
+        let tree = MachineTree::build(&two_nodes([both]));
         tree.put("sys/class/net/swp2/dev_port", "1");
         let plan = tree.plan(&[]);
         assert!(
@@ -661,7 +661,7 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
         state: "down".into(),
         ..Port::new(name, -1, 1, 1)
     };
-    let tree = Copy::build(&two_nodes([card("tg3", port("eth0"), 30, &[])]));
+    let tree = MachineTree::build(&two_nodes([card("tg3", port("eth0"), 30, &[])]));
     tree.add("sys/devices/usb1/1-1:1.0", "usb", "r8152", "eth1", 1);
     tree.put("sys/class/net/eth1/operstate", "down");
     tree.interrupts(9, "IO-APIC", &["acpi"]);
@@ -675,7 +675,7 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
 /// Of dpaa2-eth: packets arrive by the IRQs of other devices, and its own is for the link.
 #[test]
 fn a_device_with_a_control_irq_is_not_one_without_irqs() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add(
         "sys/devices/dprc.1/dpni.1",
         "fsl-mc",
@@ -699,7 +699,7 @@ fn a_device_with_a_control_irq_is_not_one_without_irqs() {
 fn vectors_that_other_devices_hold_are_counted_on_x86() {
     let names: Vec<String> = (0..4).map(|n| format!("eth0-TxRx-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth0", 10_000, 4, 4),
         31,
@@ -721,7 +721,7 @@ fn vectors_that_other_devices_hold_are_counted_on_x86() {
 /// GIC's cells without its offset, PLICs may have two cells, and `interrupts-extended` names a controller for each.
 #[test]
 fn numbers_of_the_device_tree_are_those_of_its_controller() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let base = "sys/firmware/devicetree/base";
     let bytes = |path: &str, cells: &[u32]| {
         let path = tree.path(&format!("{base}/{path}"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use itertools::Itertools as _;
 
 use crate::commands::help::HelpText;
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{MachineTree, nicpin};
 use crate::support::temporary;
 use nicpin::policy::{CONDITIONS, Policy, PolicyEntry, SETTINGS};
 
@@ -115,7 +115,7 @@ fn the_watchers_unit_is_confined_and_early() {
 
 #[test]
 fn the_units_commands_apply_and_restore() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.read("/proc/irq/36/smp_affinity");
     for (key, expected) in [("ExecStart=", "02"), ("ExecStop=", before.trim())] {
         let unit = unit();
@@ -137,7 +137,7 @@ fn the_units_commands_apply_and_restore() {
 /// `systemctl enable nicpin` in an image must not make the machines fail that have no network card.
 #[test]
 fn the_unit_succeeds_on_a_machine_without_interfaces() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/sys/class/net");
     std::fs::create_dir(machine.path("/sys/class/net")).unwrap();
     for key in ["ExecStart=", "ExecStop="] {
@@ -181,7 +181,7 @@ fn units_name_pages_that_exist() {
 /// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 means no policy.
 #[test]
 fn irqbalances_policy_script_asks_nicpin() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/dist/irqbalance/nicpin-irqbalance-policy"
@@ -297,7 +297,7 @@ fn the_example_policy_is_made_from_the_table_of_settings() {
 #[test]
 fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let plain = machine.nicpin(&["plan"]);
     let text = std::fs::read_to_string(path).unwrap();
     // On the watcher and beside it, a setting has an effect also where its value is the default.

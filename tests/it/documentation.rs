@@ -17,7 +17,7 @@ use self::page::Page;
 use self::shell::commands;
 use crate::commands::Cli;
 use crate::commands::command_line::{complete, nearest_command};
-use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::run::{MachineTree, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use crate::support::temporary;
 use nicpin::drivers::{Driver, Fact};
@@ -201,7 +201,7 @@ fn wrong_policies(page: &Page) -> Vec<String> {
 
 #[derive(Default)]
 struct Runs {
-    machine: Option<Copy>,
+    machine: Option<MachineTree>,
     seen: BTreeSet<(Vec<String>, bool)>,
     count: usize,
 }
@@ -316,7 +316,7 @@ fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
     if let Some(at) = words.iter().position(|word| word == "--seconds") {
         "0.1".clone_into(&mut words[at + 1]);
     }
-    let machine = runs.machine.get_or_insert_with(|| Copy::of("dl980"));
+    let machine = runs.machine.get_or_insert_with(|| MachineTree::of("dl980"));
     let root = machine.path("/").to_str().unwrap().to_owned();
     let here = temporary();
     for name in ["fixtures", "dist"] {

@@ -4,7 +4,7 @@ mod kernel_files;
 mod ports;
 
 use crate::support::machine::{Card, MachineSpec, Port};
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use nicpin::machine::{Interface, Role};
 
 fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
@@ -521,7 +521,7 @@ fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
     ] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card("r8125", "e0", 4, 2, 30, &names));
-        let tree = Copy::build(&machine);
+        let tree = MachineTree::build(&machine);
         if let Some(revision) = revision {
             tree.put("sys/class/net/e0/device/revision", revision);
         }

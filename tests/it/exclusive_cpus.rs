@@ -6,7 +6,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::Captured;
 use crate::support::host::{self, add, codes, mask, of, plan_with, set, vector};
-use crate::support::run::{self, Copy, assert_line, document, expect, nicpin, note, text};
+use crate::support::run::{self, MachineTree, assert_line, document, expect, nicpin, note, text};
 use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::Root;
@@ -122,7 +122,7 @@ fn partitions_of_each_kernel() {
 
 #[test]
 fn a_plan_leaves_them_out_on_request_only() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.nicpin(&["plan"]).stdout;
     make(machine.dir(), &[("guest", "root", "5-6", Some("5-6"))]);
     assert_eq!(machine.nicpin(&["plan"]).stdout, before);
@@ -183,7 +183,7 @@ memory  node 1 only
 
 #[test]
 fn nodes_and_pictures_show_them() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     make(machine.dir(), &[("guest", "isolated", "5-6", Some("5-6"))]);
     expect("exclusive.nodes.txt", machine.nicpin(&["nodes"]).stdout);
     let json = document(&machine, &["nodes"]);
@@ -273,7 +273,7 @@ fn control_vectors_leave_them() {
 /// Containers and users have names that are nobody else's concern.
 #[test]
 fn captures_have_them_without_the_names_of_cgroups() {
-    let copy = Copy::of("two-node");
+    let copy = MachineTree::of("two-node");
     make(
         copy.dir(),
         &[
@@ -326,7 +326,7 @@ nicpin: cgroups are cgroup0001 to cgroup0003 in the capture
 /// A limited number of cgroups is looked at, and that is said.
 #[test]
 fn endless_cgroups_do_not_stall_anything() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for number in 0..10_000 {
         std::fs::create_dir_all(machine.path(&format!("{CGROUPS}/{number}"))).unwrap();
     }
@@ -342,7 +342,7 @@ more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset pa
     let plan = document(&machine, &["plan"]);
     assert!(!run::codes(&plan).contains(&"cgroups-left-out"), "{plan}");
     // One below the other.
-    let deep = Copy::of("two-node");
+    let deep = MachineTree::of("two-node");
     let path = vec!["a"; 40].join("/");
     for depth in 1..=40 {
         deep.put(
@@ -356,7 +356,7 @@ more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset pa
 
 #[test]
 fn text_that_no_kernel_writes() {
-    let copy = Copy::of("two-node");
+    let copy = MachineTree::of("two-node");
     let said = [
         ("cpuset.cpus.effective", "x"),
         ("cpuset.cpus.exclusive.effective", "3-1"),

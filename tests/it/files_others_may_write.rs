@@ -2,14 +2,14 @@
 
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use crate::support::temporary;
 
 #[test]
 fn a_policy_that_other_users_may_write_is_not_applied() {
     let mut said = String::new();
     for mode in [0o666, 0o646] {
-        let machine = Copy::with_policy(mode);
+        let machine = MachineTree::with_policy(mode);
         let policy = machine.path("/etc/nicpin.toml");
         let refused = machine.fails(&["apply"], 1);
         let named = machine.fails(&["apply", "--config", policy.to_str().unwrap()], 1);
@@ -34,7 +34,7 @@ nicpin: ROOT/etc/nicpin.toml: is writable by everybody (mode 0646), so nicpin do
 
 #[test]
 fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_is_sticky() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     machine.set_mode("/etc", 0o777);
     assert_data_eq!(
         machine.fails(&["apply"], 1),
@@ -52,7 +52,7 @@ nicpin: ROOT/etc: is writable by everybody (mode 0777), so nicpin does not trust
 fn a_policy_in_a_secret_of_kubernetes_is_applied() {
     let manifest = include_str!("../../dist/kubernetes/nicpin.yaml");
     assert!(manifest.contains("          secret:\n            secretName: nicpin\n"));
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     let (content, policy) = (
         machine.path("/etc/..2026"),
         machine.path("/etc/nicpin.toml"),
@@ -72,7 +72,7 @@ fn a_policy_in_a_secret_of_kubernetes_is_applied() {
 /// Whoever can write a directory on the way can put a link to any file into it.
 #[test]
 fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     for directory in ["/open", "/open/inner", "/closed"] {
         std::fs::create_dir(machine.path(directory)).unwrap();
         machine.set_mode(directory, 0o755);
@@ -129,7 +129,7 @@ fn state_files_that_other_users_may_write_are_not_used() {
         ("/run/nicpin/lock", 0o666),
         ("/run/nicpin/state.json", 0o602),
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
         machine.set_mode(path, mode);
         said += &machine.fails_to_apply_and_restore();
@@ -148,7 +148,7 @@ nicpin: ROOT/run/nicpin/state.json: is writable by everybody (mode 0602), so nic
 /// Whoever can open a file can hold a lock on it. All may read the record: `check` names its reasons.
 #[test]
 fn only_their_owner_may_open_the_locks() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for _ in 0..2 {
         assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
         assert_eq!(machine.nicpin(&["confirm"]).code, 0);
@@ -165,7 +165,7 @@ fn only_their_owner_may_open_the_locks() {
 
 #[test]
 fn state_files_behind_a_link_are_not_used() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let outside = temporary();
     std::fs::create_dir(machine.path("/run")).unwrap();
     std::os::unix::fs::symlink(outside.path(), machine.path("/run/nicpin")).unwrap();
@@ -181,7 +181,7 @@ nicpin: ROOT/run/nicpin: not a directory (ENOTDIR): nicpin keeps its lock and it
 
 #[test]
 fn apply_creates_no_file_but_its_state_files() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let paths = || machine.snapshot().into_keys().collect::<Vec<_>>();
     let before = paths();
     assert_eq!(machine.nicpin(&["apply", "--rfs", "4096"]).code, 0);
@@ -193,7 +193,7 @@ fn apply_creates_no_file_but_its_state_files() {
 
 #[test]
 fn the_environment_changes_nothing() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let other = crate::support::run::fixture("wide");
     let elsewhere = temporary();

@@ -10,18 +10,18 @@ use snapbox::{assert_data_eq, str};
 use tempfile::TempDir;
 
 use crate::support::machine::{MachineSpec, Port, card};
-use crate::support::run::{Copy, Run, assert_line, expect, fixture, nicpin, text};
+use crate::support::run::{MachineTree, Run, assert_line, expect, fixture, nicpin, text};
 use crate::support::schema::meets;
 use crate::support::{is_full, temporary};
 
 /// What `check --json` prints of a machine, whatever its exit code.
-fn checked(machine: &Copy) -> Value {
+fn checked(machine: &MachineTree) -> Value {
     machine.nicpin(&["check", "--json"]).json()
 }
 
 /// A machine in the planned state.
-fn planned() -> Copy {
-    let machine = Copy::of("two-socket-mlx4");
+fn planned() -> MachineTree {
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine
 }
@@ -82,7 +82,7 @@ fn hosts_are_grouped_by_state_and_reason_worst_first() {
     let good = checked(&machine);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     let moved = checked(&machine);
-    let not_applied = checked(&Copy::of("two-socket-mlx4"));
+    let not_applied = checked(&MachineTree::of("two-socket-mlx4"));
     assert_eq!(
         (&moved["state"], &not_applied["state"]),
         (&"drifted".into(), &"remote".into())
@@ -131,7 +131,7 @@ fn hosts_are_grouped_by_state_and_reason_worst_first() {
 /// A list that is long even folded ends with the number of others, and -v has the whole.
 #[test]
 fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
-    let document = checked(&Copy::of("two-socket-mlx4"));
+    let document = checked(&MachineTree::of("two-socket-mlx4"));
     let lines: Vec<String> = (1..=600)
         .map(|n| format!("h{}: {document}\n", 2 * n))
         .collect();
@@ -160,7 +160,7 @@ fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
 /// Each is a class of its own, with the hosts and what differs from the class with most hosts.
 #[test]
 fn machines_that_differ_from_their_class_are_named_with_what_differs() {
-    let ordinary = Copy::of("dl980");
+    let ordinary = MachineTree::of("dl980");
     let pci = |address: &str| {
         let found = glob::glob(
             ordinary
@@ -188,8 +188,8 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
         interface["device"].as_str().unwrap(),
     );
     let device = format!("/{}", pci(device));
-    let other = |change: &dyn Fn(&Copy)| {
-        let machine = Copy::of("dl980");
+    let other = |change: &dyn Fn(&MachineTree)| {
+        let machine = MachineTree::of("dl980");
         change(&machine);
         machine
     };
@@ -259,7 +259,9 @@ fn a_device_is_not_said_to_be_on_the_node_next_to_its_own() {
         let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 1, 1), 30, &names);
         nic.node = node;
         machine.cards.push(nic);
-        Copy::build(&machine).nicpin(&["plan", "--json"]).stdout
+        MachineTree::build(&machine)
+            .nicpin(&["plan", "--json"])
+            .stdout
     };
     let one_line = |text: String| serde_json::from_str::<Value>(&text).unwrap().to_string();
     let [ordinary, other] = [1, 2].map(|node| one_line(with_device_on(node)));
@@ -321,14 +323,14 @@ eth0 (igb) is missing
 
 #[test]
 fn the_class_is_that_of_the_hardware() {
-    let class = |machine: &Copy| checked(machine)["class"].as_str().unwrap().to_owned();
-    let of = class(&Copy::of("two-socket-mlx4"));
+    let class = |machine: &MachineTree| checked(machine)["class"].as_str().unwrap().to_owned();
+    let of = class(&MachineTree::of("two-socket-mlx4"));
     assert_eq!((of.len(), class(&planned())), (16, of.clone()));
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     machine.write("/sys/devices/system/cpu/isolated", "3\n");
     assert_eq!(class(&machine), of, "settings and isolation");
-    let plan = |machine: &Copy, args: &[&str]| -> Value {
+    let plan = |machine: &MachineTree, args: &[&str]| -> Value {
         machine.nicpin(&[&["plan", "--json"], args].concat()).json()
     };
     assert_eq!(
@@ -339,11 +341,11 @@ fn the_class_is_that_of_the_hardware() {
     let node = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/numa_node";
     machine.write(node, "0\n");
     assert_ne!(class(&machine), of);
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     machine.write("/sys/devices/system/cpu/online", "0-10\n");
     assert_ne!(class(&machine), of);
     // A capture renames what identifies a machine, and is of its class.
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let file = machine.path("/c.tar.gz");
     assert_eq!(
         machine
@@ -444,7 +446,7 @@ fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
 /// A host whose check failed prints why, as JSON.
 #[test]
 fn the_error_of_a_host_is_what_its_command_said() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::remove_dir_all(machine.path("/sys/class/net")).unwrap();
     let printed = machine.nicpin(&["check", "--json"]).stdout;
     let said = serde_json::from_str::<Value>(&printed).unwrap()["error"].clone();
@@ -533,7 +535,7 @@ read more than once: 1 host
 
 #[test]
 fn the_reason_of_a_difference_is_said_once_and_only_where_it_is_known() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let dir = files(&[]);
     let capture = dir.path().join("host-7.tar.gz");
     let run = machine.nicpin(&["capture", "-o", capture.to_str().unwrap()]);

@@ -5,7 +5,7 @@ mod connections;
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, Run, expect, text};
+use crate::support::run::{MachineTree, Run, expect, text};
 use nicpin::flow::{Flow, Protocol, arrival};
 use nicpin::machine::Machine;
 use nicpin::machine::rx_hash::{Filter, FilterTarget, FlowKind};
@@ -35,8 +35,8 @@ fn reported() -> Value {
 }
 
 /// `two-node` with this answer of ethtool about nic0; each of its queues on one CPU.
-fn machine(answer: &Value) -> Copy {
-    let machine = Copy::of("two-node");
+fn machine(answer: &Value) -> MachineTree {
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/nicpin/ethtool/nic0")).unwrap();
     machine.write("/nicpin/ethtool/nic0/rx-hash", &answer.to_string());
     for (queue, irq) in [36, 38, 40, 42].into_iter().enumerate() {
@@ -52,12 +52,12 @@ fn machine(answer: &Value) -> Copy {
     machine
 }
 
-fn asked(machine: &Copy, args: &[&str]) -> Run {
+fn asked(machine: &MachineTree, args: &[&str]) -> Run {
     machine.nicpin(&[&["flow", "nic0"], args].concat())
 }
 
 /// The answer as JSON, with its exit code.
-fn answered(machine: &Copy, args: &[&str]) -> (i32, Value) {
+fn answered(machine: &MachineTree, args: &[&str]) -> (i32, Value) {
     let run = asked(machine, &[args, &["--json"]].concat());
     let value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
     (run.code, value)
@@ -67,14 +67,14 @@ fn answered(machine: &Copy, args: &[&str]) -> (i32, Value) {
 const ENDS: [&str; 2] = ["66.9.149.187:2794", "161.142.100.80:1766"];
 
 /// The exit code, and queue, IRQ and CPUs of the IRQ, of RPS and of the stack on which a flow arrives.
-fn followed(machine: &Copy, args: &[&str]) -> (i32, Value) {
+fn followed(machine: &MachineTree, args: &[&str]) -> (i32, Value) {
     let (code, json) = answered(machine, args);
     let keys = ["queue", "irq", "irq_cpu", "rps_cpu", "cpu"];
     (code, json!(keys.map(|key| &json["arrivals"][0][key])))
 }
 
 /// Why it is not known where a flow arrives.
-fn missing(machine: &Copy, args: &[&str]) -> String {
+fn missing(machine: &MachineTree, args: &[&str]) -> String {
     let (code, json) = answered(machine, args);
     assert_eq!(code, 1, "{json}");
     text(&json["arrivals"][0], "missing").to_owned()
@@ -150,7 +150,7 @@ fn what_is_missing_is_named() {
         );
         asked(&machine, &ends).stdout
     });
-    let unanswered = asked(&Copy::of("two-node"), &ends);
+    let unanswered = asked(&MachineTree::of("two-node"), &ends);
     assert_eq!(unanswered.code, 1);
     expect("flow-unknown.txt", said.concat() + &unanswered.stdout);
 }

@@ -5,13 +5,15 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, assert_line, codes as codes_of, document, expect, note, text};
+use crate::support::run::{
+    MachineTree, assert_line, codes as codes_of, document, expect, note, text,
+};
 use crate::support::tree::link;
 use nicpin::root::Root;
 
 #[test]
 fn a_device_without_an_interface_names_its_driver() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let functions = [
         ("0000:3b:00.0", "vfio-pci", "0x020000"),
         ("0000:3b:00.1", "ixgbe", "0x020000"),
@@ -41,7 +43,7 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let names = ["efa-mgmnt@pci:0000:82:00.0", "efa-comp0@pci:0000:82:00.0"];
     let mut function = card("efa", Port::new("eth0", 0, 0, 0), 30, &names);
     function.ports.clear();
-    let tree = Copy::build(&two_nodes([function]));
+    let tree = MachineTree::build(&two_nodes([function]));
     tree.list_function("pci0000:00/0000:00:02.0", "0000:82:00.0", "0x020000");
     tree.make_dir("sys/class/net");
     let all = tree.plan(&[]);
@@ -65,7 +67,7 @@ not planned: 0000:82:00.0 (driver efa, no interface here)
 /// Of a CAN controller, whose class is that of network controllers.
 #[test]
 fn a_function_whose_interface_is_not_planned_is_in_no_other_namespace() {
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "igb",
         Port::new("eth0", 1000, 1, 1),
         30,
@@ -88,7 +90,7 @@ fn a_function_whose_interface_is_not_planned_is_in_no_other_namespace() {
 /// nic1 of the fixture is an igb: its interface goes to a container.
 #[test]
 fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let interface = machine.path("/sys/class/net/nic1").canonicalize().unwrap();
     let device = interface.parent().unwrap().parent().unwrap();
     std::fs::write(device.join("class"), "0x020000\n").unwrap();
@@ -227,7 +229,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
 /// nic0 of the fixture is a virtio card: the device of its interface is below the PCI function.
 #[test]
 fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let interface = machine.path("/sys/class/net/nic0").canonicalize().unwrap();
     let net = interface.parent().unwrap();
     let device = net.parent().unwrap().parent().unwrap();
@@ -268,7 +270,7 @@ fn the_vectors_of_a_sub_function_in_a_container_keep_their_core_busy() {
     let names = ["comp0", "comp1", "sf_comp0"];
     let names = names.map(|name| format!("mlx5_{name}@pci:0000:82:00.0"));
     let port = Port::new("eth0", 25_000, 2, 2);
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "mlx5_core",
         port,
         30,

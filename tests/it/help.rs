@@ -9,7 +9,7 @@ use std::process::Command as Process;
 use clap::{Command, Parser as _};
 
 use crate::commands::Cli;
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{MachineTree, fixture, nicpin};
 use crate::support::temporary;
 
 pub fn defined() -> Command {
@@ -141,7 +141,7 @@ fn examples_run() {
         "status",
     ];
     let mut ran = BTreeSet::new();
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     bond(&machine, "eth2");
     let root = machine.path("/").to_str().unwrap().to_owned();
     let here = temporary();
@@ -193,7 +193,7 @@ fn examples_run() {
     assert!(ran.len() >= 8, "{ran:?}");
 }
 
-pub fn bond(machine: &Copy, lower: &str) {
+pub fn bond(machine: &MachineTree, lower: &str) {
     std::fs::create_dir(machine.path("/sys/class/net/bond0")).unwrap();
     symlink(
         format!("../{lower}"),
@@ -285,7 +285,7 @@ fn reports_are_json_or_left_out_on_request() {
         &["nodes"],
         &["measure", "--seconds", "0.01", "nic0"],
     ] {
-        let said = |options: &[&str]| Copy::of("two-node").nicpin(&[args, options].concat());
+        let said = |options: &[&str]| MachineTree::of("two-node").nicpin(&[args, options].concat());
         let (short, long) = (said(&["-j"]), said(&["--format", "json"]));
         let json = short.json();
         assert!(
@@ -317,7 +317,7 @@ fn reports_are_json_or_left_out_on_request() {
     let capture = |options: &[&str]| {
         let dir = temporary();
         let file = dir.path().join("capture.tar.gz");
-        let run = Copy::of("two-node")
+        let run = MachineTree::of("two-node")
             .nicpin(&[&["capture", "-o", file.to_str().unwrap()], options].concat());
         (
             run.code,
@@ -333,7 +333,7 @@ fn reports_are_json_or_left_out_on_request() {
         assert!(run.code == 64 && run.stdout.is_empty(), "{run:?}");
         assert!(run.stderr.starts_with("nicpin: --quiet "), "{run:?}");
     }
-    let missing = Copy::of("two-node").nicpin(&["-q", "plan", "eth9"]);
+    let missing = MachineTree::of("two-node").nicpin(&["-q", "plan", "eth9"]);
     assert!(
         missing.code == 1 && missing.stderr.lines().count() == 1,
         "{}",
@@ -343,14 +343,14 @@ fn reports_are_json_or_left_out_on_request() {
 
 #[test]
 fn colours_are_a_choice() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let coloured = |args: &[&str]| machine.nicpin(args).stdout.contains('\x1b');
     assert!(coloured(&["--color", "always"]) && coloured(&["status", "--color=always"]));
     assert!(
         !coloured(&["--color", "never"]) && !coloured(&["--color", "auto"]) && !coloured(&["-v"])
     );
     assert_eq!(machine.nicpin(&["--color", "sometimes", "status"]).code, 64);
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     for command in ["status", "check"] {
         let text = machine.nicpin(&[command, "--color", "always"]).stdout;
         assert!(text.contains("\x1b[1m\x1b[31mremote"), "{text}");
@@ -377,7 +377,8 @@ fn the_readme_names_every_command() {
 #[test]
 fn paragraphs_of_help_fill_the_screen() {
     for command in commands() {
-        let help = Copy::of("two-node").nicpin_on_terminal(&[command.get_name(), "--help"], 80);
+        let help =
+            MachineTree::of("two-node").nicpin_on_terminal(&[command.get_name(), "--help"], 80);
         let lines: Vec<&str> = help.lines().collect();
         for pair in lines.windows(2) {
             let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');

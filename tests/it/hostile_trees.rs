@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::stat::Mode;
 
 use crate::support::kernel::without_openat2;
-use crate::support::run::{Copy, Run};
+use crate::support::run::{MachineTree, Run};
 use crate::support::{is_full, temporary};
 use nicpin::read::ReadOptions;
 use nicpin::root::Root;
@@ -42,7 +42,7 @@ fn is_untouched(dir: &Path) -> bool {
 /// `/run` of the tree is a link, and what it leads to exists both in the tree and outside it.
 #[test]
 fn state_files_are_those_of_the_tree_where_run_is_a_link() {
-    let (machine, outside) = (Copy::of("two-node"), outside());
+    let (machine, outside) = (MachineTree::of("two-node"), outside());
     let path = outside.path().to_str().unwrap();
     std::fs::create_dir_all(machine.path(path).join("nicpin")).unwrap();
     symlink(path, machine.path("/run")).unwrap();
@@ -71,7 +71,7 @@ fn a_file_with_another_name_outside_is_not_written() {
         ("try.lock", 0),
         ("smp_affinity", 1),
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
         let path = if name == "smp_affinity" {
             AFFINITY.to_owned()
@@ -108,7 +108,7 @@ fn a_file_with_another_name_outside_is_not_written() {
 /// of the renames.
 #[test]
 fn a_directory_that_becomes_a_link_does_not_lead_out() {
-    let (machine, outside) = (Copy::of("two-node"), temporary());
+    let (machine, outside) = (MachineTree::of("two-node"), temporary());
     std::fs::write(outside.path().join("smp_affinity"), "outside").unwrap();
     let directory = machine.path("/proc/irq/28");
     let (kept, link) = (
@@ -152,7 +152,7 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
 
 #[test]
 fn without_openat2_a_tree_is_read_the_same() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let read = || {
         let root = Root::open(machine.dir()).unwrap();
         format!(
@@ -166,7 +166,7 @@ fn without_openat2_a_tree_is_read_the_same() {
 }
 
 /// Ends it after ten seconds, with exit code 124.
-fn in_time(machine: &Copy, args: &[&str]) -> Run {
+fn in_time(machine: &MachineTree, args: &[&str]) -> Run {
     Run::of(
         std::process::Command::new("timeout")
             .args(["10", env!("CARGO_BIN_EXE_nicpin")])
@@ -176,7 +176,7 @@ fn in_time(machine: &Copy, args: &[&str]) -> Run {
     )
 }
 
-fn fails(machine: &Copy, args: &[&str], expected: &str) {
+fn fails(machine: &MachineTree, args: &[&str], expected: &str) {
     let run = in_time(machine, args);
     assert_eq!(
         (run.code, run.stdout.as_str()),
@@ -193,7 +193,7 @@ fn fails(machine: &Copy, args: &[&str], expected: &str) {
 
 #[test]
 fn a_fifo_or_an_endless_file_is_refused() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let plan = machine.path("/plan.json");
     let plan = plan.to_str().unwrap();
@@ -267,7 +267,7 @@ fn a_fifo_or_an_endless_file_is_refused() {
 /// The kernel says where links lead; a recording follows each of them.
 #[test]
 fn links_lead_to_the_same_path_with_and_without_a_recording() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for (name, target) in [
         ("class", "/sys/class"),
         ("above", "../../../../sys/class/net"),

@@ -6,7 +6,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, codes, cpus_of, machine, of, plan, plan_by, plan_with, set};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use nicpin::machine::{Machine, Role, Selection};
 use nicpin::plan::NodeSource;
 use nicpin::report::measure::MeasuredInterface;
@@ -152,7 +152,7 @@ fn a_virtual_function_without_a_node_has_its_parents() {
     let names = ["iavf-eth0v1-TxRx-0", "iavf-0000:82:02.0:mbx"];
     let mut vf = card("iavf", Port::new("eth0v1", 10_000, 1, 1), 30, &names);
     (vf.address, vf.node) = ("0000:82:02.0".to_owned(), -1);
-    let tree = Copy::build(&two_nodes([vf]));
+    let tree = MachineTree::build(&two_nodes([vf]));
     let parent = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0";
     tree.put(&format!("{parent}/numa_node"), "1\n");
     tree.link(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, assert_line, document, good, note, text};
+use crate::support::run::{MachineTree, assert_line, document, good, note, text};
 use crate::support::trial::watched_to_the_end;
 use nicpin::apply::{self, Options};
 use nicpin::report::applied::Applied;
@@ -24,13 +24,13 @@ const PLANNED: [u32; 16] = [
 ];
 
 /// `two-node` with an irqbalance that was started at this time and has banned these IRQs.
-fn machine(started: u32, banned: &[u32]) -> Copy {
-    let machine = Copy::of("two-node");
+fn machine(started: u32, banned: &[u32]) -> MachineTree {
+    let machine = MachineTree::of("two-node");
     restart(&machine, started, banned);
     machine
 }
 
-fn restart(machine: &Copy, started: u32, banned: &[u32]) {
+fn restart(machine: &MachineTree, started: u32, banned: &[u32]) {
     let stat = format!(
         "{PID} (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 {started}"
     );
@@ -46,7 +46,7 @@ fn restart(machine: &Copy, started: u32, banned: &[u32]) {
     machine.put(ANSWER, &format!("SLEEP 10 {irqs}BANNED 00"));
 }
 
-fn banned(machine: &Copy) -> BTreeSet<u32> {
+fn banned(machine: &MachineTree) -> BTreeSet<u32> {
     let text = machine.read(ANSWER);
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -65,7 +65,7 @@ fn set(irqs: &[u32]) -> BTreeSet<u32> {
 }
 
 /// What a command has done: how many settings it changed, and its request to irqbalance.
-fn done(machine: &Copy, args: &[&str]) -> (Value, Value) {
+fn done(machine: &MachineTree, args: &[&str]) -> (Value, Value) {
     let run = machine.nicpin(&[args, &["--json"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
     let report = run.json();
@@ -347,7 +347,7 @@ ROOT/run/nicpin/irqbalance.json: not a record of bans for irqbalance (missing fi
 
 #[test]
 fn the_plan_prints_the_policy_script_line_for_each_distribution() {
-    let plan = |machine: &Copy| {
+    let plan = |machine: &MachineTree| {
         let plan = document(machine, &["plan"]);
         assert_eq!(told(&plan), [json!("ban"), json!(16), json!(0)]);
         let arguments = &note(&plan, "irqbalance-running")["arguments"];
@@ -472,14 +472,14 @@ nicpin: ROOT/etc/nicpin.toml: line 1, column 14: `kill` is not one of ban, stop,
     assert_eq!(machine.nicpin(&["apply", "--irqbalance", "kill"]).code, 64);
 }
 
-fn policy(machine: &Copy, device: &str, irq: u32) -> String {
+fn policy(machine: &MachineTree, device: &str, irq: u32) -> String {
     let run = machine.nicpin_as_nobody(&["irqbalance-policy", device, &irq.to_string()]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{device} {irq}");
     run.stdout
 }
 
 /// Adds `/sys/bus/pci/devices`, whose paths irqbalance passes.
-fn with_pci(machine: &Copy) {
+fn with_pci(machine: &MachineTree) {
     for (address, bridge) in [("0000:21:00.0", "20"), ("0000:41:00.0", "40")] {
         let target = format!("../../../devices/pci0000:{bridge}/0000:{bridge}:00.0/{address}");
         crate::support::tree::link(
@@ -634,7 +634,7 @@ fn a_trial_that_is_not_confirmed_removes_its_bans() {
 #[test]
 fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
     for then in [None, Some("ban"), Some("ignore"), Some("refuse")] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         if let Some(action) = then {
             machine.put("/etc/nicpin.toml", &format!("irqbalance = \"{action}\""));
             let stat = format!("700 (irqbalance) S{}", " 1".repeat(49));

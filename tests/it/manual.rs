@@ -3,7 +3,7 @@
 use std::process::Command as Process;
 
 use crate::help::{bond, commands, defined, examples, options};
-use crate::support::run::{Copy, nicpin};
+use crate::support::run::{MachineTree, nicpin};
 use crate::support::temporary;
 use nicpin::report::interface::InterfaceState;
 
@@ -159,7 +159,7 @@ fn topics_are_explained() {
             setting.key
         );
     }
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     bond(&machine, "eth2");
     let selectors = nicpin(&["help", "selectors"]).stdout;
     for (form, given) in [

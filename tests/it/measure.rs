@@ -18,7 +18,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, fixture, good, nicpin};
+use crate::support::run::{MachineTree, fixture, good, nicpin};
 use crate::support::schema::meets;
 use crate::support::temporary;
 use nicpin::machine::Role;
@@ -329,7 +329,7 @@ fn what_appeared_or_vanished_is_noted() {
 /// A driver that starts again gets other IRQs.
 #[test]
 fn vectors_with_new_irq_numbers_are_measured() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let root = machine.path("/").to_str().unwrap().to_owned();
     let mut child = started_on(&root, &["--watch", "-s", "0.05", "--json", "nic0"]);
     let output = BufReader::new(child.stdout.take().unwrap());
@@ -381,7 +381,7 @@ fn lines(text: &str) -> Vec<Value> {
 
 #[test]
 fn each_sample_is_a_line_of_json() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let run = machine.nicpin(&[
         "measure",
         "--seconds",
@@ -441,7 +441,7 @@ fn pid(child: &Child) -> Pid {
 
 #[test]
 fn interfaces_without_a_device_are_measured_when_they_are_named() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0/statistics")).unwrap();
     for (file, text) in [
         ("ifindex", "7\n"),
@@ -464,7 +464,7 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
     };
     assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
     // Alone, it needs no IRQs.
-    let without = Copy::of("two-node");
+    let without = MachineTree::of("two-node");
     std::fs::create_dir_all(without.path("/sys/class/net/veth0/statistics")).unwrap();
     without.write("/sys/class/net/veth0/statistics/rx_bytes", "1000\n");
     without.remove("/proc/irq");
@@ -479,7 +479,7 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
 
 #[test]
 fn what_cannot_be_measured() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let run = machine.nicpin(&["measure", "eth7"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
     assert!(run.stderr.contains("`eth7`"), "{}", run.stderr);

@@ -7,7 +7,7 @@ use std::process::Command as Process;
 use regex_lite::Regex;
 use serde_json::Value;
 
-use crate::support::run::{Copy, FIXTURES, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, nicpin};
 use nicpin::report::interface::InterfaceState;
 
 /// Metric with labels, and value.
@@ -19,7 +19,7 @@ fn samples(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn metrics(machine: &Copy, code: i32) -> BTreeMap<String, String> {
+fn metrics(machine: &MachineTree, code: i32) -> BTreeMap<String, String> {
     let run = machine.nicpin(&["check", "--format", "prometheus"]);
     assert_eq!(
         (run.code, run.stderr.as_str()),
@@ -32,7 +32,7 @@ fn metrics(machine: &Copy, code: i32) -> BTreeMap<String, String> {
 
 #[test]
 fn metrics_follow_the_state() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let before = metrics(&machine, 2);
     for (name, value) in [
         ("nicpin_as_planned", "0"),
@@ -81,7 +81,7 @@ fn metrics_follow_the_state() {
 #[test]
 fn an_interface_has_at_most_ten_series() {
     for name in FIXTURES {
-        let text = Copy::of(name)
+        let text = MachineTree::of(name)
             .nicpin(&["check", "--format", "prometheus"])
             .stdout;
         let mut of_device = BTreeMap::<&str, usize>::new();
@@ -116,7 +116,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
         "/dist/prometheus/grafana-dashboard.json"
     );
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let series = metrics(&machine, 0).into_keys();
     let mut written: BTreeSet<String> = series
@@ -151,7 +151,7 @@ fn each_state_has_its_row_and_a_worse_one_a_higher_number() {
 
 #[test]
 fn a_file_of_metrics_is_for_all_to_read_and_keeps_the_last_success() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let file = machine.path("/nicpin.prom");
     let write = |code: i32| {
         let run = machine.nicpin(&[
@@ -216,7 +216,7 @@ fn a_file_of_metrics_is_for_all_to_read_and_keeps_the_last_success() {
 
 #[test]
 fn options_of_another_format_are_usage_errors() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for args in [
         &["-o", "x"][..],
         &["--json", "--format", "prometheus"],
@@ -234,7 +234,7 @@ fn options_of_another_format_are_usage_errors() {
     }
 }
 
-fn plugin(machine: &Copy, args: &[&str]) -> (i32, String) {
+fn plugin(machine: &MachineTree, args: &[&str]) -> (i32, String) {
     let run = machine.nicpin(&[&["check", "--format", "nagios"], args].concat());
     assert_eq!(
         (run.stderr.as_str(), run.stdout.lines().count()),
@@ -259,7 +259,7 @@ fn plugin(machine: &Copy, args: &[&str]) -> (i32, String) {
 
 #[test]
 fn the_plugin_is_ok_warns_is_critical_or_unknown() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let (code, line) = plugin(&machine, &[]);
     assert_eq!(code, 2);
     assert!(
@@ -288,7 +288,7 @@ fn the_plugin_is_ok_warns_is_critical_or_unknown() {
 /// Programs that store performance data may tell them apart by their place.
 #[test]
 fn performance_data_are_in_the_same_order_whatever_the_state() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let labels = || {
         let (_, line) = plugin(&machine, &[]);
         let (_, data) = line.split_once(" | ").unwrap();
@@ -307,7 +307,7 @@ fn performance_data_are_in_the_same_order_whatever_the_state() {
 /// Exit code 1 of an error would be a warning of a plugin.
 #[test]
 fn a_line_that_cannot_be_written_is_unknown() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let check = |format: &str| {
         let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
@@ -325,7 +325,7 @@ fn a_line_that_cannot_be_written_is_unknown() {
 /// Other settings cannot be read, but an IRQ cannot be moved, for which --strict warns.
 #[test]
 fn strictness_is_a_warning_beside_what_is_unknown() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     for irq in 64..=68 {
         machine.set_mode(&format!("/proc/irq/{irq}/smp_affinity"), 0o444);
     }
@@ -343,7 +343,7 @@ fn strictness_is_a_warning_beside_what_is_unknown() {
 
 #[test]
 fn thresholds_are_ranges_of_the_local_share() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for (args, expected) in [
         (&["--warning", "95:", "eth0"][..], 0),
@@ -369,7 +369,7 @@ fn thresholds_are_ranges_of_the_local_share() {
 
 #[test]
 fn an_interface_that_cannot_be_determined_is_unknown() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for irq in std::fs::read_dir(machine.path("/sys/class/net/eth2/device/msi_irqs")).unwrap() {
         let irq = irq.unwrap().file_name();

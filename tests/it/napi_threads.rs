@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
-use crate::support::run::{Copy, assert_line, document, expect, note, text};
+use crate::support::run::{MachineTree, assert_line, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Source};
@@ -20,13 +20,13 @@ use nicpin::report::vectors::VectorState;
 const ALL_128: &str = "ffffffff,ffffffff,ffffffff,ffffffff";
 
 /// `dl980` with threads of an interface, by process id and NAPI instance, that may run anywhere.
-fn threaded(interface: &str, threads: &[(u32, u32)]) -> Copy {
-    let machine = Copy::of("dl980");
+fn threaded(interface: &str, threads: &[(u32, u32)]) -> MachineTree {
+    let machine = MachineTree::of("dl980");
     add_threads(&machine, interface, threads, ALL_128);
     machine
 }
 
-fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity: &str) {
+fn add_threads(machine: &MachineTree, interface: &str, threads: &[(u32, u32)], affinity: &str) {
     std::fs::write(
         machine.path(&format!("/sys/class/net/{interface}/threaded")),
         "1\n",
@@ -45,18 +45,18 @@ fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity
     machine.put(&path, &json!(all).to_string());
 }
 
-fn recorded(machine: &Copy, interface: &str) -> Vec<Value> {
+fn recorded(machine: &MachineTree, interface: &str) -> Vec<Value> {
     serde_json::from_str(&machine.read(&format!("/nicpin/threads/{interface}"))).unwrap()
 }
 
-fn thread_mask(machine: &Copy, pid: u32) -> String {
+fn thread_mask(machine: &MachineTree, pid: u32) -> String {
     let threads = recorded(machine, "eth2");
     let thread = threads.iter().find(|thread| thread["pid"] == pid).unwrap();
     thread["affinity"].as_str().unwrap().to_owned()
 }
 
 /// `dl980` with a thread for each of eth2's eight queues, in another order than their process ids.
-fn eth2() -> Copy {
+fn eth2() -> MachineTree {
     threaded(
         "eth2",
         &[
@@ -72,7 +72,7 @@ fn eth2() -> Copy {
     )
 }
 
-fn affinity(machine: &Copy, pid: u32) -> CpuSet {
+fn affinity(machine: &MachineTree, pid: u32) -> CpuSet {
     CpuSet::parse_kernel_mask(&thread_mask(machine, pid)).unwrap()
 }
 
@@ -130,14 +130,14 @@ thread 7 process 907 CPU 87 free sibling of the CPU that its queue interrupts, b
 }
 
 /// The plan for a thread of eth2.
-fn planned_thread(machine: &Copy, pid: u32) -> Value {
+fn planned_thread(machine: &MachineTree, pid: u32) -> Value {
     let plan = document(machine, &["plan", "eth2"]);
     let mut threads = plan["interfaces"][0]["threads"].as_array().unwrap().iter();
     threads.find(|thread| thread["pid"] == pid).unwrap().clone()
 }
 
 /// What `plan --explain` says of it.
-fn explained(machine: &Copy, pid: u32) -> String {
+fn explained(machine: &MachineTree, pid: u32) -> String {
     let explained = document(machine, &["plan", "--explain", "eth2"]);
     let lines = explained["explanation"]["eth2"].as_array().unwrap();
     let named = format!("process {pid} ");
@@ -199,7 +199,7 @@ taskset -pc CPU 900
 fn settings_are_found_again_under_other_process_ids() {
     let machine = eth2();
     let stored = machine.nicpin(&["plan", "eth2", "--format", "json"]).stdout;
-    let hash = |machine: &Copy| {
+    let hash = |machine: &MachineTree| {
         let plan = machine.nicpin(&["plan", "eth2", "-j"]).json();
         plan["hash"].clone()
     };
@@ -276,7 +276,7 @@ fn a_script_has_the_command_for_threads() {
 
 #[test]
 fn without_threads_nothing_is_said() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     for command in [&["plan", "-j"], &["status", "-j"]] {
         let text = machine.nicpin(command).stdout;
         assert!(!text.contains("\"threads\""), "{text}");

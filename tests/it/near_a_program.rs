@@ -5,13 +5,13 @@
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, assert_line, document, expect, note, text};
+use crate::support::run::{MachineTree, assert_line, document, expect, note, text};
 use nicpin::cpuset::CpuSet;
 
 const UNIT: &str = "/sys/fs/cgroup/system.slice/app.slice/web.service";
 
 /// A process with threads that may use these CPUs.
-fn process(machine: &Copy, pid: u32, threads: &[&str]) {
+fn process(machine: &MachineTree, pid: u32, threads: &[&str]) {
     for (thread, cpus) in (pid..).zip(threads) {
         let directory = format!("/proc/{pid}/task/{thread}");
         std::fs::create_dir_all(machine.path(&directory)).unwrap();
@@ -21,7 +21,7 @@ fn process(machine: &Copy, pid: u32, threads: &[&str]) {
 }
 
 /// A unit with a process in its cgroup and one in a cgroup below.
-fn unit(machine: &Copy, cpus: [&str; 2]) {
+fn unit(machine: &MachineTree, cpus: [&str; 2]) {
     std::fs::create_dir_all(machine.path(&format!("{UNIT}/worker"))).unwrap();
     machine.write(&format!("{UNIT}/../cgroup.procs"), "");
     machine.write(&format!("{UNIT}/cgroup.procs"), "700\n0\n");
@@ -30,14 +30,14 @@ fn unit(machine: &Copy, cpus: [&str; 2]) {
     process(machine, 800, &[cpus[1]]);
 }
 
-fn ended(machine: &Copy) {
+fn ended(machine: &MachineTree) {
     std::fs::remove_dir_all(machine.path(UNIT)).unwrap();
     for pid in [700, 800] {
         std::fs::remove_dir_all(machine.path(&format!("/proc/{pid}"))).unwrap();
     }
 }
 
-fn planned(machine: &Copy, args: &[&str]) -> Value {
+fn planned(machine: &MachineTree, args: &[&str]) -> Value {
     let run = machine.nicpin(&[&["plan", "--json"], args].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
     run.json()
@@ -49,13 +49,13 @@ fn candidates(plan: &Value, interface: &str) -> String {
     found["candidates"].as_str().unwrap().to_owned()
 }
 
-fn candidates_near(machine: &Copy, near: &str) -> String {
+fn candidates_near(machine: &MachineTree, near: &str) -> String {
     candidates(&planned(machine, &["--near", near]), "eth0")
 }
 
 #[test]
 fn the_l3_domains_of_a_program_less_its_own_cores() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     process(&machine, 55, &["4", "5"]);
     unit(&machine, ["8", "10-11"]);
     for (near, expected) in [
@@ -106,7 +106,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
 
 #[test]
 fn what_cannot_be_met_is_refused() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     let said = [
         &["--near", "pid:77"][..],
         &["eth7", "--near", "0-3"],
@@ -141,7 +141,7 @@ fn what_cannot_be_met_is_refused() {
 
 #[test]
 fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
     // Not yet running: a note, and nothing else.
@@ -202,7 +202,7 @@ near unit:web.service, which may use CPUs 8,10-11; it does not run now, these ar
 
 #[test]
 fn a_status_that_cannot_be_read_is_no_program_without_cpus() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     process(&machine, 55, &["4", "5"]);
     machine.write("/proc/55/task/56/status", "Name:\tweb\n");
     assert_data_eq!(

@@ -6,7 +6,7 @@ use serde_json::json;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::Captured;
-use crate::support::run::{Copy, codes, document, nicpin, note as note_of, text};
+use crate::support::run::{MachineTree, codes, document, nicpin, note as note_of, text};
 use crate::support::tree::{link, put};
 use nicpin::machine::NeighbourKind;
 
@@ -37,8 +37,8 @@ fn function(
     );
 }
 
-fn machine_with_neighbours() -> Copy {
-    let machine = Copy::of("two-node");
+fn machine_with_neighbours() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     let top = machine.path("/");
     function(
         &top,
@@ -129,12 +129,12 @@ from 1      21    10
     );
     // two-node has no other devices.
     assert!(
-        !Copy::of("two-node")
+        !MachineTree::of("two-node")
             .nicpin(&["draw"])
             .stdout
             .contains(" y=\"35\">")
     );
-    let hash = |machine: &Copy| {
+    let hash = |machine: &MachineTree| {
         machine
             .nicpin(&["plan", "-q"])
             .stdout
@@ -142,7 +142,7 @@ from 1      21    10
             .last()
             .map(str::to_owned)
     };
-    assert_eq!(hash(&machine), hash(&Copy::of("two-node")));
+    assert_eq!(hash(&machine), hash(&MachineTree::of("two-node")));
     let captured = Captured::of(machine.dir());
     assert_eq!(
         nicpin(&["nodes", "--root", captured.file().to_str().unwrap()]).stdout,
@@ -174,7 +174,7 @@ fn kinds_by_class() {
 
 #[test]
 fn a_link_below_what_device_and_slot_can_do_is_a_note() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let device_path = std::fs::canonicalize(machine.path("/sys/class/net/eth2/device")).unwrap();
     let top = machine.path("/");
     let below = device_path

@@ -5,7 +5,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::commands::bandwidth::BandwidthTest;
 use crate::support::host::{machine, set};
-use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, expect, fixture, nicpin};
 use crate::support::temporary;
 
 #[test]
@@ -28,7 +28,7 @@ const COUNTS: &str = "numa_hit 5116\nnuma_miss 1\nnuma_foreign 2\ninterleave_hit
 
 #[test]
 fn a_live_machine_reports_page_counts() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write(
         &format!("{NODE1}/meminfo"),
         "Node 1 MemTotal:       65964032 kB\nNode 1 MemFree:        60129542 kB\nNode 1 MemUsed:         5834490 kB\n",
@@ -72,7 +72,7 @@ node 1      5116          1             2             371        5042          7
 
 #[test]
 fn long_lists_wrap() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let irregular: Vec<u32> = (0..200)
         .filter(|cpu| cpu % 3 == 0 || cpu % 5 == 0)
         .collect();
@@ -109,7 +109,7 @@ fn malformed_files() {
         ("numastat", &COUNTS[..20]),
     ]
     .map(|(file, text)| {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         machine.write(&format!("{NODE1}/{file}"), text);
         machine.fails(&["nodes"], 1)
     });
@@ -127,7 +127,7 @@ nicpin: ROOT/sys/devices/system/node/node1/numastat: not a list of page counts s
 
 #[test]
 fn a_capture_keeps_the_size_of_memory() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.nicpin(&["nodes"]).stdout;
     let meminfo = machine.read(&format!("{NODE1}/meminfo"));
     let dir = temporary();
@@ -193,7 +193,7 @@ fn what_would_be_measured() {
 
 #[test]
 fn every_online_cpu_is_counted_once() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let cpulist = |node: u32, cpus: &str| {
         let file = format!("/sys/devices/system/node/node{node}/cpulist");
         machine.write(&file, &format!("{cpus}\n"));

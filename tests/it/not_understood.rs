@@ -11,7 +11,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, document, expect, fixture, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, document, expect, fixture, nicpin};
 use crate::support::temporary;
 use crate::support::tree::{copy_tree, read, settle, unpack};
 use nicpin::cpuset::CpuSet;
@@ -268,7 +268,7 @@ fn a_card_of_which_nothing_is_known_counts_more_queues() {
         "eth0",
     ];
     let one = card("igb", Port::new("eth0", 10_000, 4, 4), 31, &names);
-    let tree = Copy::build(&two_nodes([one]));
+    let tree = MachineTree::build(&two_nodes([one]));
     for (irq, cpu) in (31..).zip([0, 0, 1, 1, 2]) {
         let mask = format!("{:x}", 1 << cpu);
         tree.put(&format!("proc/irq/{irq}/smp_affinity"), &mask);
@@ -289,7 +289,7 @@ fn a_card_of_which_nothing_is_known_counts_more_queues() {
 fn a_card_of_which_half_is_known_is_named() {
     let names = ["eth0-rx-0", "eth0-rx-1", "qqz-0", "qqz-1"];
     let half = card("igb", Port::new("eth0", 10_000, 2, 2), 31, &names);
-    let tree = Copy::build(&two_nodes([half]));
+    let tree = MachineTree::build(&two_nodes([half]));
     assert_eq!(tree.nicpin(&["apply"]).code, 0);
     settle(tree.dir());
     assert_eq!(document(&tree, &["check"])["not_judged"], json!(["eth0"]));
@@ -305,8 +305,8 @@ fn a_card_of_which_half_is_known_is_named() {
 fn cores_that_serve_a_card_are_not_idle() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
     let known = card("ixgbe", Port::new("eth0", 10_000, 2, 2), 31, &names);
-    let tree = Copy::build(&two_nodes([known]));
-    let idle = |tree: &Copy| {
+    let tree = MachineTree::build(&two_nodes([known]));
+    let idle = |tree: &MachineTree| {
         let host = tree.host();
         let plan = tree.plan(&[]);
         let cores = host.topology.online.difference(&plan.network_cpus);
@@ -339,7 +339,7 @@ fn cores_that_serve_a_card_are_not_idle() {
         "{rps:?}"
     );
     // The channels of Hyper-V, and not while a virtual function below takes the packets.
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
     tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
     for (channel, cpu) in [(14, "0"), (20, "5")] {
@@ -347,7 +347,7 @@ fn cores_that_serve_a_card_are_not_idle() {
     }
     assert_eq!(idle(&tree), "1-4,6-7");
     // One of a card whose IRQs nobody knows may be any that no device has.
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add(
         "sys/devices/platform/1510.ethernet",
         "platform",
@@ -365,7 +365,7 @@ fn cores_that_serve_a_card_are_not_idle() {
 fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     let applied = |driver: &str, rx: usize, names: &[&str]| {
         let port = Port::new("eth0", 10_000, rx, 2);
-        let tree = Copy::build(&two_nodes([card(driver, port, 31, names)]));
+        let tree = MachineTree::build(&two_nodes([card(driver, port, 31, names)]));
         assert_eq!(tree.nicpin(&["apply"]).code, 0);
         settle(tree.dir());
         let check = tree.nicpin(&["check", "--json"]);
@@ -391,7 +391,7 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
 #[test]
 fn queues_are_counted_by_the_kernel_where_irqs_are_not_understood() {
     let names = ["nn-a@x", "nn-b@x", "nn-c@x", "nn-d@x", "nn-e@x"];
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "newnic",
         Port::new("eth0", 10_000, 4, 4),
         31,
@@ -409,7 +409,7 @@ fn queues_are_counted_by_the_kernel_where_irqs_are_not_understood() {
 fn few_interrupts_elsewhere_say_nothing() {
     let names = ["eth0-TxRx-0"];
     let one = card("ixgbe", Port::new("eth0", 10_000, 1, 1), 31, &names);
-    let tree = Copy::build(&two_nodes([one]));
+    let tree = MachineTree::build(&two_nodes([one]));
     std::fs::remove_file(tree.dir().join("proc/irq/31/effective_affinity_list")).unwrap();
     tree.put("proc/irq/31/smp_affinity", "ff");
     let counts = |counts: [u32; 8]| {
@@ -437,7 +437,7 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         &["eth2-TxRx-0", "something"],
     );
     half.address = "0000:83:00.0".to_owned();
-    let tree = Copy::build(&two_nodes([known, half]));
+    let tree = MachineTree::build(&two_nodes([known, half]));
     tree.add(
         "sys/devices/platform/soc/1510.ethernet",
         "platform",
@@ -497,7 +497,7 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
     let plan = tree.plan(&["eth2"]);
     let eth2 = of(&plan, "eth2");
     assert!(eth2.tx_queues.iter().all(|queue| queue.xps_cpus.is_none()));
-    let alone = Copy::build(&two_nodes([card(
+    let alone = MachineTree::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth2", 10_000, 4, 4),
         41,

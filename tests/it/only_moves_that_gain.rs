@@ -3,13 +3,13 @@
 
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, assert_line};
+use crate::support::run::{MachineTree, assert_line};
 use nicpin::plan::Measure;
 use nicpin::report::difference::MeasureChange;
 
 /// two-node as applied, with the IRQs of nic0's queues dealt to its CPUs in another order.
-fn in_another_order() -> Copy {
-    let machine = Copy::of("two-node");
+fn in_another_order() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let masks = ["1", "2", "4", "8"];
     for (queue, mask) in masks.iter().enumerate() {
@@ -25,7 +25,7 @@ fn in_another_order() -> Copy {
     machine
 }
 
-fn on(machine: &Copy, irq: usize, cpu: usize, mask: &str) {
+fn on(machine: &MachineTree, irq: usize, cpu: usize, mask: &str) {
     machine.write(
         &format!("/proc/irq/{irq}/smp_affinity"),
         &format!("{mask}\n"),
@@ -36,7 +36,7 @@ fn on(machine: &Copy, irq: usize, cpu: usize, mask: &str) {
     );
 }
 
-fn first_line(machine: &Copy, args: &[&str]) -> String {
+fn first_line(machine: &MachineTree, args: &[&str]) -> String {
     let run = machine.nicpin(args);
     run.stdout.lines().next().unwrap_or_default().to_owned()
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
 use crate::commands::Cli;
-use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::run::{MachineTree, Run, fixture, nicpin};
 use crate::support::{is_full, temporary};
 
 /// What commands need to run at all on a copy of a machine.
@@ -132,7 +132,7 @@ fn outcome(
 ) -> (i32, String) {
     let copy = ["apply", "restore"]
         .contains(&&*words[0])
-        .then(|| Copy::of(machine));
+        .then(|| MachineTree::of(machine));
     let root = copy
         .as_ref()
         .map_or(fixture(machine), |copy| copy.path("/"));
@@ -160,7 +160,7 @@ fn outcome(
     let run = nicpin(&all.iter().map(String::as_str).collect::<Vec<_>>());
     let written = std::fs::read_dir(files.path()).unwrap();
     let written: BTreeSet<_> = written.map(|file| file.unwrap().file_name()).collect();
-    let texts = copy.as_ref().map(Copy::texts);
+    let texts = copy.as_ref().map(MachineTree::texts);
     let mut text = format!("{}{}{written:?}{texts:?}", run.stdout, run.stderr);
     if !option.is_empty() && run.code != 64 {
         let given = option.iter().map(resolved).collect::<Vec<_>>().join(" ");
@@ -310,7 +310,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         ("irqbalance-policy -v /sys/x 1", "--verbose"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        let run = Copy::of("two-node").nicpin(&words);
+        let run = MachineTree::of("two-node").nicpin(&words);
         let begin = format!("nicpin: {option} ");
         assert!(
             run.code == 64 && run.stderr.starts_with(&begin),
@@ -333,7 +333,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         .to_str()
         .unwrap()
         .to_owned();
-    Copy::of("two-node").nicpin(&["capture", "-o", &file]);
+    MachineTree::of("two-node").nicpin(&["capture", "-o", &file]);
     let run = nicpin(&["status", "--seconds", "1", "--root", &file]);
     assert_eq!(
         (run.code, &*run.stderr),
@@ -355,7 +355,7 @@ fn error_of(run: &Run) -> Value {
 
 #[test]
 fn an_error_is_json_where_json_was_asked_for() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for (args, code, text) in [
         (&["plan", "--json", "eth9"][..], 1, "`eth9`"),
         (&["plan", "--format", "json", "eth9"], 1, "`eth9`"),
@@ -463,7 +463,7 @@ fn an_error_is_json_where_json_was_asked_for() {
 
 #[test]
 fn the_explanation_is_in_the_json_too() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let plan = |args: &[&str]| -> Value {
         let run = machine.nicpin(&[&["plan", "--json", "eth4"], args].concat());
         run.json()
@@ -509,7 +509,7 @@ RPS rx 3 off; the device can have more queues
 
 #[test]
 fn verbose_lists_what_apply_and_restore_have_written() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let brief = machine.nicpin(&["apply", "--dry-run"]).stdout;
     let list = machine.nicpin(&["apply", "-v"]).stdout;
     let lines = |text: &str| {

@@ -1,6 +1,6 @@
 //! Other tools than irqbalance that write affinities: the plan's notes on them, on copies of a shipped machine.
 
-use crate::support::run::{Copy, good, nicpin};
+use crate::support::run::{MachineTree, good, nicpin};
 
 #[test]
 fn other_tools_that_write_affinities_are_named() {
@@ -102,7 +102,7 @@ fn other_tools_that_write_affinities_are_named() {
             &["/usr/sbin/ecs_mq_rps_rfs", "RFS"],
         ),
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         for (path, text) in &files {
             machine.put(path, text);
         }

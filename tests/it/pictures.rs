@@ -12,7 +12,7 @@ use roxmltree::{Document, Node};
 use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
-use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, expect, fixture, nicpin};
 use crate::support::{is_full, temporary};
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
@@ -368,7 +368,7 @@ fn every_text_ends_within_the_picture() {
 
 #[test]
 fn options_leave_out_lines_and_scenes() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let svg = machine.nicpin(&["draw", "--no-lines"]).stdout;
     assert!(!svg.contains(r#"class="line"#) && svg.contains(">Now ") && svg.contains(">Planned "));
     let svg = machine.nicpin(&["draw", "--planned"]).stdout;
@@ -380,7 +380,7 @@ fn options_leave_out_lines_and_scenes() {
 
 #[test]
 fn a_picture_says_which_machine_it_is_of() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     std::fs::create_dir_all(machine.path("/proc/sys/kernel")).unwrap();
     machine.write("/proc/sys/kernel/osrelease", "6.12.9-amd64\n");
     machine.write("/proc/sys/kernel/hostname", "db7.example.org\n");
@@ -398,7 +398,7 @@ fn a_picture_says_which_machine_it_is_of() {
 
 #[test]
 fn an_image_is_made_by_another_program() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let file = machine.path("/two-node.png");
     let run = machine.nicpin(&["draw", "-o", file.to_str().unwrap()]);
     assert_eq!(run.code, 64);
@@ -417,7 +417,7 @@ fn some_pictures_are_as_expected() {
 
 #[test]
 fn a_machine_as_planned_is_drawn_once() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/sys/devices/system/cpu/isolated", "3\n");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let svg = machine.nicpin(&["draw"]).stdout;
@@ -432,7 +432,7 @@ fn a_machine_as_planned_is_drawn_once() {
 
 #[test]
 fn one_card_and_other_options() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let run = machine.nicpin(&["draw", "--irq-cores", "1", "eth2"]);
     let document = Document::parse(&run.stdout).unwrap();
     let planned = tooltips(scenes(&document)[1]);
@@ -444,7 +444,7 @@ fn one_card_and_other_options() {
 /// Names of interfaces may have nearly every character.
 #[test]
 fn special_characters_in_names_are_escaped() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let (old, odd) = ("/sys/class/net/nic0", "/sys/class/net/<&\"'>");
     std::fs::rename(machine.path(old), machine.path(odd)).unwrap();
     let svg = machine.nicpin(&["draw"]).stdout;
@@ -459,7 +459,7 @@ fn special_characters_in_names_are_escaped() {
 
 #[test]
 fn an_existing_picture_is_replaced_only_with_force() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let file = machine.path("/two-node.svg");
     let file = file.to_str().unwrap();
     let run = machine.nicpin(&["draw", "-o", file]);

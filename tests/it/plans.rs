@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::machine::{MachineSpec, Port, card, two_nodes};
-use crate::support::run::{Copy, FIXTURES, codes, document, expect, fixture, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, codes, document, expect, fixture, nicpin};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -63,7 +63,7 @@ fn x460_in_groups_gives_the_masks_of_the_study() {
 
 #[test]
 fn masks_are_shown_on_request() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let plan = machine.nicpin(&["plan", "--masks", "eth2"]);
     expect("masks.txt", plan.stdout);
 }
@@ -71,7 +71,7 @@ fn masks_are_shown_on_request() {
 /// The kernel allows the name `nic0;reboot`; the plan as a script, and a command to paste, must quote it.
 #[test]
 fn shell_characters_in_a_name_are_quoted_in_the_script() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net";
     std::fs::rename(
         machine.path(&format!("{device}/nic0")),
@@ -91,7 +91,7 @@ fn shell_characters_in_a_name_are_quoted_in_the_script() {
 /// A tree can have a name that no kernel allows: it is unknown, and must not become a line of the script.
 #[test]
 fn a_name_that_no_kernel_allows_is_no_line_of_a_script() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = ["plan", "--format", "sh"];
     // The comments have the hash of the plan.
     let commands = |script: &str| -> Vec<String> {
@@ -113,7 +113,7 @@ fn a_name_that_no_kernel_allows_is_no_line_of_a_script() {
 
 #[test]
 fn flow_steering_is_explained() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let explained = ["plan", "--rfs", "32768", "--explain", "eth0"];
     expect("flow-steering.txt", machine.nicpin(&explained).stdout);
     let flows = |args: &[&str]| {
@@ -136,7 +136,7 @@ fn flow_steering_is_explained() {
 /// Interfaces that are not selected take part in the placement; the settings of their queues are not read.
 #[test]
 fn queues_of_other_interfaces_are_not_read() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let before = machine.nicpin(&["plan", "eth2"]).stdout;
     machine.write("/sys/class/net/eth0/queues/tx-0/xps_cpus", "rubbish\n");
     let run = machine.nicpin(&["plan", "eth2"]);
@@ -148,7 +148,7 @@ fn queues_of_other_interfaces_are_not_read() {
 
 #[test]
 fn workers_have_memory_where_a_node_has_memory() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write(
         "/sys/devices/system/node/node1/meminfo",
         "Node 1 MemTotal:       0 kB\n",
@@ -178,7 +178,7 @@ fn workers_on_several_nodes_have_the_memory_of_each() {
     let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
     nic.node = 2;
     machine.cards.push(nic);
-    let tree = Copy::build(&machine);
+    let tree = MachineTree::build(&machine);
     let workers = tree.nicpin(&["plan", "--workers", "eth0"]).stdout;
     expect("workers-on-several-nodes.txt", workers);
 }
@@ -191,7 +191,7 @@ fn traffic_classes_use_no_further_vectors_of_mlx5() {
     let reported = [0, 1].map(|n| [("rx", n, 30 + n), ("tx", n, 30 + n), ("tx", n + 2, 30 + n)]);
     for netlink in [&[][..], &reported.concat()] {
         let port = Port::new("eth0", 50_000, 2, 4).netlink(netlink);
-        let tree = Copy::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
+        let tree = MachineTree::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
         for queue in 0..4 {
             let class = format!("sys/class/net/eth0/queues/tx-{queue}/traffic_class");
             tree.put(&class, &format!("{}\n", queue / 2));
@@ -216,7 +216,7 @@ fn queues_that_are_not_in_use_are_said_so() {
     let names = [0, 1, 2, 3].map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"));
     let names = names.each_ref().map(String::as_str);
     let nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
-    let tree = Copy::build(&two_nodes([nic]));
+    let tree = MachineTree::build(&two_nodes([nic]));
     let plan = document(&tree, &["plan", "eth0"]);
     let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().iter();
     let is_idle: Vec<_> = vectors.map(|vector| vector["idle"].clone()).collect();
@@ -227,7 +227,7 @@ fn queues_that_are_not_in_use_are_said_so() {
 /// What is suggested where no worker is left leaves some.
 #[test]
 fn advice_on_workers_leads_to_workers() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let workers = |args: &[&str]| {
         let plan = document(&machine, &[&["plan", "eth0"], args].concat());
         plan["interfaces"][0]["worker_cpus"] != ""
@@ -240,7 +240,7 @@ fn advice_on_workers_leads_to_workers() {
 /// Others that cannot be moved have all cores, however few the selected interface takes.
 #[test]
 fn no_advice_on_cores_where_none_would_be_left() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let others = document(&machine, &["plan", "eth1"]);
     for vector in others["interfaces"][0]["vectors"].as_array().unwrap() {
         let file = format!("/proc/irq/{}/smp_affinity", vector["irq"]);
@@ -252,7 +252,7 @@ fn no_advice_on_cores_where_none_would_be_left() {
 }
 
 /// What the screen advises where no worker is left; no document has it.
-fn advice_on_workers(machine: &Copy) -> Option<String> {
+fn advice_on_workers(machine: &MachineTree) -> Option<String> {
     let screen = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
     let advice = screen.split_once("              try: ");
     advice.map(|(_, advice)| advice.lines().next().unwrap().to_owned())
@@ -261,7 +261,7 @@ fn advice_on_workers(machine: &Copy) -> Option<String> {
 /// Fewer cores or queues are no advice where the kernel spreads the IRQs by itself.
 #[test]
 fn no_advice_on_cores_where_no_irq_can_be_moved() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let told = || {
         let plan = document(&machine, &["plan", "eth0", "--irq-cores", "3"]);
         [
@@ -279,7 +279,7 @@ fn no_advice_on_cores_where_no_irq_can_be_moved() {
 /// The CPUs of interfaces that were not selected work for the network, too.
 #[test]
 fn kubelets_cpus_are_those_of_all_interfaces() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let reserved = |args: &[&str]| {
         let run = machine.nicpin(&[&["plan", "--workers"], args].concat());
         run.stdout.lines().last().map(str::to_owned)
@@ -304,7 +304,7 @@ fn kubelets_cpus_are_those_of_all_interfaces() {
 /// are on two cores, and the other functions' on all.
 #[test]
 fn first_queues_meet_on_no_core_while_another_has_none() {
-    let machine = Copy::unpacked("server.tar.gz");
+    let machine = MachineTree::unpacked("server.tar.gz");
     std::fs::remove_dir_all(machine.path("/nicpin")).unwrap();
     let plan = machine.nicpin(&["plan", "--json"]);
     let plan = plan.json();
@@ -323,7 +323,7 @@ fn a_set_that_is_shown_instead_of_a_list_says_so() {
         }
         let mut machine = MachineSpec::new(&["0-15"]);
         machine.cards.push(card);
-        let said = Copy::build(&machine).nicpin(&["plan"]).words();
+        let said = MachineTree::build(&machine).nicpin(&["plan"]).words();
         let line = said.split_once("IRQ 30-45 ").unwrap().1;
         line.split(" -> ").next().unwrap().trim().to_owned()
     };

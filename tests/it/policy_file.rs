@@ -3,10 +3,10 @@
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, codes, document, expect, note, text};
+use crate::support::run::{MachineTree, codes, document, expect, note, text};
 
 /// The error of each policy, below its text.
-fn errors(machine: &Copy, policies: &[&str]) -> String {
+fn errors(machine: &MachineTree, policies: &[&str]) -> String {
     let file = machine.path("/policy.toml");
     let apply = ["apply", "--config", file.to_str().unwrap()];
     let mut said = String::new();
@@ -19,7 +19,7 @@ fn errors(machine: &Copy, policies: &[&str]) -> String {
 
 #[test]
 fn a_policy_file_with_an_error_names_line_and_column() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let said = errors(
         &machine,
         &[
@@ -48,7 +48,7 @@ nicpin: /no/such/policy.toml: no such file or directory (ENOENT); fix: name an e
 
 #[test]
 fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let rename = |from: &str, to: &str| {
         let path = |name: &str| machine.path(&format!("/sys/class/net/{name}"));
         std::fs::rename(path(from), path(to)).unwrap();
@@ -77,7 +77,7 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
 /// One file may be for machines of several sizes: what cannot be met here concerns only the interfaces that it is about.
 #[test]
 fn cpus_that_the_machine_cannot_have() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
     let planned = |text: &str| -> Value {
         machine.write("/policy.toml", text);
@@ -140,7 +140,7 @@ nicpin: --near names CPU 8, and this machine has no CPU above 7
 
 #[test]
 fn settings_without_effect_beside_others() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let said = [
         ["plan", "--scope", "4-7", "--irq-cores", "2"],
         ["plan", "--per", "l3", "--scope", "4-7"],
@@ -198,7 +198,7 @@ nicpin: --irq-cores has no effect on nic1 beside scope 4-7 of the policy file; f
 
 #[test]
 fn what_the_policy_skips_is_named_and_is_not_counted_as_planned() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
     let with = |args: &[&str]| machine.nicpin(&[args, &["--config", &at]].concat());
     // Other defaults are for what a rule does not skip.
@@ -246,7 +246,7 @@ nicpin: --rps has no effect on nic0 beside skip of the policy file; fix: leave i
 
 #[test]
 fn a_rule_that_matches_no_interface_is_named() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     let rules = "[[rule]]\nmatch = { name = 'nic*' }\nset = {}\n\
                  [[rule]]\nmatch = { driver = \"mlx5*\", node = 1 }\nset = { skip = true }\n";
@@ -264,7 +264,7 @@ fn a_rule_that_matches_no_interface_is_named() {
 
 #[test]
 fn the_policy_of_the_machine_is_used_and_options_override_it() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write(
         "/etc/nicpin.toml",
@@ -287,7 +287,7 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
 /// which stay as they are.
 #[test]
 fn a_wish_that_cannot_be_met_is_not_overruled() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for command in ["plan", "apply", "check", "status"] {
         let said = [["--exclude", "0-7"], ["--scope", "node:7"]]
             .map(|option| machine.fails(&[&[command], &option[..]].concat(), 64));
@@ -300,7 +300,7 @@ nicpin: --scope: node 7 of the scope does not exist or has no usable CPU
 "]]
         );
     }
-    let one_node = Copy::of("tg3-and-ixgbe").nicpin(&["plan", "--scope", "remote"]);
+    let one_node = MachineTree::of("tg3-and-ixgbe").nicpin(&["plan", "--scope", "remote"]);
     assert_eq!(one_node.code, 64, "{}", one_node.stderr);
     let before = machine.texts();
     std::fs::create_dir_all(machine.path("/etc")).unwrap();

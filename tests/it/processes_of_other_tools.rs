@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
 use snapbox::str;
 
-use crate::support::run::{Copy, assert_line, codes, document, good, nicpin, note, text};
+use crate::support::run::{MachineTree, assert_line, codes, document, good, nicpin, note, text};
 use crate::support::tree::put;
 use nicpin::machine::{Machine, OtherTools};
 use nicpin::read::ReadOptions;
@@ -19,7 +19,7 @@ const SERVICE: &str = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.pro
 const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 
 /// A process of a user with this id.
-fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
+fn process(machine: &MachineTree, pid: u32, name: &str, started: u32, user: u32) {
     let top = machine.path("/");
     let stat = format!(
         "{pid} ({name}) S 1{} {started}{}",
@@ -35,8 +35,8 @@ fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
 }
 
 /// `two-node` with an init and root's irqbalance.
-fn machine() -> Copy {
-    let machine = Copy::of("two-node");
+fn machine() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     process(&machine, 1, "init", 1, 0);
     process(&machine, 812, "irqbalance", 611, 0);
     machine
@@ -52,7 +52,7 @@ fn read(root: &Root) -> Machine {
 
 /// The files that were read of a machine, with an answer for each.
 fn accesses(
-    machine: &Copy,
+    machine: &MachineTree,
     answer: impl Fn(&str) -> Option<i32> + 'static,
 ) -> (OtherTools, Vec<String>) {
     let paths = Rc::new(RefCell::new(Vec::new()));

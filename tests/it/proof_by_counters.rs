@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::screen::page::Screen;
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, Run, assert_line, document, text};
+use crate::support::run::{MachineTree, Run, assert_line, document, text};
 use crate::support::schema::meets;
 use crate::support::tree::put;
 use nicpin::apply::{self, Options, Proof};
@@ -18,14 +18,14 @@ use nicpin::root::faults::{FileAccess, InjectedAnswer};
 
 /// An applied machine whose counters can be moved.
 struct AppliedMachine {
-    tree: Copy,
+    tree: MachineTree,
     root: Root,
     done: Applied,
 }
 
 impl AppliedMachine {
     fn new() -> Self {
-        let tree = Copy::of("two-node");
+        let tree = MachineTree::of("two-node");
         let root = Root::open(tree.dir()).unwrap();
         let planned = |root: &Root| read_and_plan(root, &[], &["nic0"]);
         let done = apply::apply(&root, Options::default(), planned).unwrap();
@@ -276,7 +276,7 @@ fn a_counter_that_begins_anew_proves_nothing() {
 
 #[test]
 fn the_command_waits_and_reports_what_it_saw() {
-    let tree = Copy::of("two-node");
+    let tree = MachineTree::of("two-node");
     let proof = document(&tree, &["apply", "--prove", "1"])["proof"].take();
     let proof = proof.as_array().unwrap();
     let mut verdicts = proof.iter().map(|vector| &vector["verdict"]);
@@ -361,7 +361,7 @@ fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
 #[test]
 fn counters_that_cannot_be_read_are_reported_with_what_was_written() {
     for args in [&[][..], &["--json"]] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
         command.args(["apply", "--prove", "60", "--root"]);
         command.arg(machine.path("/")).args(args);

@@ -6,7 +6,7 @@ use crate::support::host::{
     add, codes, cpus_of, machine, mask, of, plan, plan_with, vector, vectors,
 };
 use crate::support::machine::{Card, MachineSpec, Port, card, two_nodes};
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::RdmaScore;
 
@@ -70,7 +70,7 @@ fn rdma_vectors_are_told_from_queues_and_control_vectors() {
         "irdma-0000:82:00.0-CEQ-1",
         "irdma-0000:82:00.0-CEQ-0",
     ];
-    let host = Copy::build(&two_nodes([card(
+    let host = MachineTree::build(&two_nodes([card(
         "ice",
         Port::new("eth0", 100_000, 2, 2),
         30,
@@ -90,7 +90,7 @@ fn rdma_vectors_are_told_from_queues_and_control_vectors() {
     );
     // Linux 6.1 gives no numbers.
     let names = ["ice-eth0-TxRx-0", "AEQCEQ", "CEQ", "CEQ"];
-    let host = Copy::build(&two_nodes([card(
+    let host = MachineTree::build(&two_nodes([card(
         "ice",
         Port::new("eth0", 100_000, 1, 1),
         30,
@@ -116,7 +116,7 @@ fn vectors_beyond_the_channels_are_rdmas_where_there_is_an_rdma_device() {
         .chain((0..4).map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0")))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "mlx5_core",
         Port::new("eth0", 100_000, 2, 2),
         30,
@@ -145,7 +145,7 @@ fn vectors_beyond_the_channels_are_rdmas_where_there_is_an_rdma_device() {
     );
 }
 
-fn rdma_device(tree: &Copy) {
+fn rdma_device(tree: &MachineTree) {
     tree.make_dir("sys/class/infiniband/mlx_0");
     let device = "../../../devices/pci0000:00/0000:00:02.0/0000:82:00.0";
     tree.link("sys/class/infiniband/mlx_0/device", device);
@@ -164,7 +164,7 @@ fn mlx4(ports: impl IntoIterator<Item = Port>) -> MachineSpec {
 #[test]
 fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
     let port = |name| Port::new(name, 40_000, 4, 4);
-    let tree = Copy::build(&mlx4([port("eth0"), port("eth1")]));
+    let tree = MachineTree::build(&mlx4([port("eth0"), port("eth1")]));
     let host = tree.host();
     let used = |at: usize| {
         let interface: &nicpin::machine::Interface = &host.interfaces[at];
@@ -203,7 +203,7 @@ fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
 
 #[test]
 fn an_mlx4_port_of_another_type_keeps_its_part() {
-    let tree = Copy::build(&mlx4([Port::new("eth0", 40_000, 4, 4)]));
+    let tree = MachineTree::build(&mlx4([Port::new("eth0", 40_000, 4, 4)]));
     assert_eq!(tree.host().interfaces[0].queue_vectors().count(), 12);
     tree.put(
         "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/mlx4_port1",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, good};
+use crate::support::run::{MachineTree, good};
 
 const RECORD: &str = "/run/nicpin/state.json";
 
@@ -19,8 +19,8 @@ fn record_of(version: &str) -> Value {
 }
 
 /// two-node as another version's apply left it, and its settings before that.
-fn applied_by_another(record: &Value) -> (Copy, BTreeMap<String, String>) {
-    let machine = Copy::of("two-node");
+fn applied_by_another(record: &Value) -> (MachineTree, BTreeMap<String, String>) {
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     good(&machine, &["apply"]);
     machine.write(RECORD, &record.to_string());

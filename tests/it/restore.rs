@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::machine::{Card, Port, card, cpus, two_nodes};
-use crate::support::run::{Copy, assert_line, document, expect, good};
+use crate::support::run::{MachineTree, assert_line, document, expect, good};
 use crate::support::tree::read;
 use crate::support::trial::{waits_for_the_lock, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
@@ -22,7 +22,7 @@ use nicpin::root::faults::{FileAction, InjectedAnswer};
 /// Reading the state of a process that ends meanwhile answers ESRCH.
 #[test]
 fn a_process_that_ends_keeps_nothing_from_being_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/proc/4711")).unwrap();
     machine.write(
         "/proc/4711/stat",
@@ -49,7 +49,7 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
 /// A restore where nicpin never ran leaves nothing behind; a card that is away is restored when it is back.
 #[test]
 fn what_is_away_is_restored_later() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     good(&machine, &["restore"]);
     assert!(!machine.path("/run/nicpin").exists());
@@ -66,7 +66,7 @@ fn what_is_away_is_restored_later() {
 /// A lock on a file needs no more than to open it for reading.
 #[test]
 fn other_users_cannot_hold_the_locks() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     machine.write("/run/nicpin/lock", "");
     machine.set_mode("/run/nicpin/lock", 0o644);
@@ -93,7 +93,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         ("/proc", false),
         ("/sys/class/net", false),
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let before = machine.texts();
         good(&machine, &["apply"]);
         let record = machine.read("/run/nicpin/state.json");
@@ -136,7 +136,7 @@ nicpin: ROOT/sys/class/net: no such file or directory (ENOENT); fix: mount /proc
 /// The watcher of a trial waits for whoever holds the lock.
 #[test]
 fn a_trial_waits_for_the_lock() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     good(&machine, &["apply", "--try", "1"]);
     let lock = std::fs::File::options()
@@ -167,7 +167,7 @@ fn what_only_planning_reads_keeps_nothing_from_being_restored() {
         "/link-modes",
     ];
     for trial in [false, true] {
-        let machine = Copy::of("dl980");
+        let machine = MachineTree::of("dl980");
         let before = machine.texts();
         let args: &[&str] = if trial { &["--try", "3600"] } else { &[] };
         good(&machine, &[&["apply"], args].concat());
@@ -198,7 +198,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
         &["mlx5_comp0", "mlx5_comp1"],
     );
     card.ports = ports.to_vec();
-    let tree = Copy::build(&two_nodes([card]));
+    let tree = MachineTree::build(&two_nodes([card]));
     let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
     let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
     let before = ["01", "02", "04", "08"];
@@ -254,7 +254,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
 fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 2, 2);
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
-    let tree = Copy::build(&two_nodes([card("ixgbe", port, 60, &names)]));
+    let tree = MachineTree::build(&two_nodes([card("ixgbe", port, 60, &names)]));
     let answer = r#"{"queues":[{"direction":"rx","id":1,"napi":1},{"direction":"tx","id":1,"napi":1}],
         "napis":[{"id":1,"irq":60}]}"#;
     tree.put("nicpin/netlink/eth0", answer);
@@ -272,7 +272,7 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
 fn vectors_whose_queues_change_places_keep_their_original_settings() {
     let port = Port::new("eth0", 25_000, 2, 2);
     let names = ["a0", "a1", "b0", "b1"];
-    let tree = Copy::build(&two_nodes([card("acme", port, 60, &names)]));
+    let tree = MachineTree::build(&two_nodes([card("acme", port, 60, &names)]));
     let affinity = |irq: u32| format!("proc/irq/{irq}/smp_affinity");
     let before = ["01", "02", "04", "08"];
     for (irq, mask) in (60..).zip(before) {
@@ -304,7 +304,7 @@ fn an_irq_of_two_interfaces_has_one_original_setting() {
         card.vectors(16, ["eth0, eth1"], &cpus("0-7"), &[0])
             .port(Port::new(name, 1000, 1, 1))
     };
-    let tree = Copy::build(&two_nodes([
+    let tree = MachineTree::build(&two_nodes([
         line("eth0", "0000:c1:00.0"),
         line("eth1", "0000:c2:00.0"),
     ]));
@@ -326,7 +326,7 @@ fn an_irq_of_two_interfaces_has_one_original_setting() {
 #[test]
 fn threads_of_one_vector_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 1, 1);
-    let tree = Copy::build(&two_nodes([card("ixgbe", port, 60, &["eth0-TxRx-0"])]));
+    let tree = MachineTree::build(&two_nodes([card("ixgbe", port, 60, &["eth0-TxRx-0"])]));
     let answer = r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
         "napis":[{"id":1,"irq":60,"pid":100},{"id":2,"irq":60,"pid":101}]}"#;
     tree.put("nicpin/netlink/eth0", answer);
@@ -366,7 +366,7 @@ fn swap_names(root: &Path) {
 }
 
 /// The settings of both devices, whatever their names are.
-fn by_device(machine: &Copy) -> BTreeMap<String, String> {
+fn by_device(machine: &MachineTree) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
     let settings = machine
         .texts()
@@ -381,7 +381,7 @@ fn by_device(machine: &Copy) -> BTreeMap<String, String> {
 /// record says so; and no other device gets them.
 #[test]
 fn names_that_are_swapped_during_a_restore() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     for queue in 0..8 {
         machine.write(
             &format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]),
@@ -430,7 +430,7 @@ fn names_that_are_swapped_during_a_restore() {
 /// interface when its settings are written.
 #[test]
 fn a_name_that_comes_and_goes_during_a_restore() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let device = "/sys/devices/pci0000:60/0000:60:00.0/0000:61:00.0/net";
     let xps = |queue: u32| format!("{device}/nic2/queues/tx-{queue}/xps_cpus");
     (0..8).for_each(|queue| machine.write(&xps(queue), "00ff\n"));
@@ -473,7 +473,7 @@ fn a_name_that_comes_and_goes_during_a_restore() {
 /// The plan is for the device that had the name when the machine was read.
 #[test]
 fn names_that_are_swapped_before_an_apply_writes() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let before = by_device(&machine);
     let root = Root::open(machine.dir()).unwrap();
     let done = apply::apply(&root, Options::default(), |root| {
@@ -496,7 +496,7 @@ ROOT/sys/class/net/nic0/queues: stale file handle (ESTALE); the interface was re
 /// The planned interface has no name for a moment, and another one gets the one that it had.
 #[test]
 fn a_name_that_another_interface_gets_while_an_apply_writes() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let before = by_device(&machine);
     let (top, step) = (machine.path("/"), Cell::new(0));
     let link = machine.path("/sys/class/net/nic1");
@@ -522,7 +522,7 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
 #[test]
 fn an_irq_number_that_another_handler_gets_before_an_apply_writes() {
     for handler in ["nvme0q1", "nic1"] {
-        let machine = Copy::of("four-node");
+        let machine = MachineTree::of("four-node");
         let affinity = "/proc/irq/60/smp_affinity";
         let first = machine.read(affinity);
         let root = Root::open(machine.dir()).unwrap();
@@ -545,7 +545,7 @@ fn an_irq_number_that_another_handler_gets_before_an_apply_writes() {
 /// only named otherwise now.
 #[test]
 fn an_irq_that_is_made_anew_between_reading_and_recording() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let affinity = "/proc/irq/60/smp_affinity";
     let (first, interrupts) = (machine.read(affinity), machine.read("/proc/interrupts"));
     let root = Root::open(machine.dir()).unwrap();
@@ -566,7 +566,7 @@ fn an_irq_that_is_made_anew_between_reading_and_recording() {
 /// While a driver makes its queues anew, netlink and the names of IRQs may be of different moments.
 #[test]
 fn a_moment_in_which_netlink_and_names_disagree_changes_no_first_setting() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     machine.write("/proc/irq/60/smp_affinity", "0010\n");
     machine.write("/proc/irq/61/smp_affinity", "0020\n");
     let before = machine.texts();
@@ -587,7 +587,7 @@ fn a_moment_in_which_netlink_and_names_disagree_changes_no_first_setting() {
 /// A host of containers has many interfaces without a device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = by_device(&machine);
     for veth in 0..50 {
         let queue = machine.path(&format!("/sys/class/net/veth{veth}/queues/rx-0"));
@@ -607,7 +607,7 @@ fn more_interfaces_than_a_process_may_have_open_files() {
 /// `restore --dry-run` names what restore then writes, and writes nothing itself.
 #[test]
 fn a_dry_run_of_restore_names_what_restore_writes() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let dry = ["--dry-run", "-n"].map(|option| good(&machine, &["apply", option]));
     assert_eq!(dry[0], dry[1]);
     let paths = |args: &[&str], key: &str| -> Vec<String> {
@@ -644,7 +644,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
 /// A run that is killed while it writes leaves a file, which the next one removes. That of a run that is still there stays.
 #[test]
 fn files_of_killed_runs_are_removed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let report = machine.path("/metrics.prom");
     // No process has a number beyond the kernel's limit.
@@ -671,7 +671,7 @@ fn files_of_killed_runs_are_removed() {
 /// What somebody has written into the record is not printed as a whole.
 #[test]
 fn long_values_of_the_record_are_cut() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     good(&machine, &["apply"]);
     let record = machine.read("/run/nicpin/state.json");
     let mut record: serde_json::Value = serde_json::from_str(&record).unwrap();

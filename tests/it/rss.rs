@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, assert_line, codes, document, expect, good, nicpin, note, text};
+use crate::support::run::{
+    MachineTree, assert_line, codes, document, expect, good, nicpin, note, text,
+};
 use crate::support::two_node::atomic;
 use crate::support::{host, temporary};
 use nicpin::apply;
@@ -27,19 +29,19 @@ fn recorded(function: u8, table: &str) -> String {
 }
 
 /// dl980, where eth0 has 16 queues on the 8 cores of node 0, with this table.
-fn machine(table: &str) -> Copy {
-    let machine = Copy::of("dl980");
+fn machine(table: &str) -> MachineTree {
+    let machine = MachineTree::of("dl980");
     machine.write(ETH0, table);
     machine
 }
 
 /// The plan of the one selected interface.
-fn planned(machine: &Copy, args: &[&str]) -> Value {
+fn planned(machine: &MachineTree, args: &[&str]) -> Value {
     document(machine, &[&["plan"], args].concat())["interfaces"][0].take()
 }
 
 /// The only difference: its kind, both values and the reason.
-fn difference(machine: &Copy, args: &[&str]) -> [Value; 4] {
+fn difference(machine: &MachineTree, args: &[&str]) -> [Value; 4] {
     let run = machine.nicpin(&[&["check", "--json"], args].concat());
     let check = run.json();
     let [of] = check["differs"].as_array().unwrap().as_slice() else {
@@ -52,8 +54,8 @@ fn difference(machine: &Copy, args: &[&str]) -> [Value; 4] {
 #[test]
 fn a_table_stays_as_it_is_unless_asked() {
     let machine = machine(BLOCKS);
-    let without = Copy::of("dl980");
-    let plan = |machine: &Copy| document(machine, &["plan", "eth0"]);
+    let without = MachineTree::of("dl980");
+    let plan = |machine: &MachineTree| document(machine, &["plan", "eth0"]);
     let (with, without) = (plan(&machine), plan(&without));
     assert_eq!(
         (&with["hash"], &with["writes"]),
@@ -183,7 +185,7 @@ fn a_table_that_cannot_be_set_is_refused() {
         (Some(&*strange), "4", 64),
         (Some(DEFAULT), "99", 64),
     ] {
-        let machine = Copy::of("dl980");
+        let machine = MachineTree::of("dl980");
         if let Some(table) = table {
             machine.write(ETH0, table);
         }
@@ -504,7 +506,7 @@ fn a_capture_has_the_table() {
 #[test]
 fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     const FEATURES: &str = "/nicpin/ethtool/eth2/features";
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let ntuple = |on: Option<bool>| json!({ "ntuple": on }).to_string() + "\n";
     let (off, on) = (ntuple(Some(false)), ntuple(Some(true)));
     machine.write(FEATURES, &off);
@@ -537,7 +539,7 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
         assert_eq!(machine.read(FEATURES), *text);
     }
     // ixgbe has such filters, and no accelerated RFS.
-    let other = Copy::of("dl980");
+    let other = MachineTree::of("dl980");
     other.write("/nicpin/ethtool/eth0/features", &off);
     let eth0 = planned(&other, &["eth0", "--rfs", "32768"]);
     assert_eq!(eth0.get("ntuple"), None);
@@ -545,13 +547,13 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
 
 #[test]
 fn transmit_queues_for_receive_queues() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let before = machine.texts();
     let file = |queue: usize| format!("/sys/class/net/eth0/queues/tx-{queue}/xps_rxqs");
     let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
     let args = |command| [command, "eth0", "--xps", "rxqs"];
     assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
-    let other = Copy::of("two-socket-mlx4");
+    let other = MachineTree::of("two-socket-mlx4");
     for command in ["plan", "check", "apply", "status"] {
         assert_data_eq!(
             other.fails(&[command, "--xps", "rxqs"], 64),

@@ -3,7 +3,7 @@
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{add, machine, set};
-use crate::support::run::{Copy, FIXTURES, Run, assert_line, expect, fixture, nicpin};
+use crate::support::run::{FIXTURES, MachineTree, Run, assert_line, expect, fixture, nicpin};
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
@@ -84,7 +84,7 @@ memory  node 3 only
 
 #[test]
 fn a_virtual_interface_has_the_node_that_is_named() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.add_virtual("veth0", &[("uevent", "DEVTYPE=veth")]);
     let run = |place: &[&str]| machine.nicpin(&[&["run", "--dry-run"], place, &["veth0"]].concat());
     assert_data_eq!(
@@ -109,7 +109,7 @@ nicpin: `veth0` is a virtual interface (veth) and has no node; fix: name the nod
 /// isolated CPUs, with the memory of their node.
 #[test]
 fn a_program_stays_on_the_interfaces_node_where_interrupts_may_not_go() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/sys/devices/system/cpu/isolated", "4-7\n");
     let said = |place: &[&str]| machine.nicpin(&[&["run", "--dry-run", "nic1"], place].concat());
     assert_data_eq!(
@@ -155,7 +155,7 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
         format!("$ nicpin run {}\n{}", args.join(" "), run.stderr)
     });
     expect("run.errors.txt", said.concat());
-    let offline = Copy::of("two-node");
+    let offline = MachineTree::of("two-node");
     offline.write("/sys/devices/system/cpu/online", "0-2,4-7\n");
     let absent = ["run", "--dry-run", "--cpus", "2-3", "nic0"];
     assert_data_eq!(

@@ -5,7 +5,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, assert_line, document, expect};
+use crate::support::run::{MachineTree, assert_line, document, expect};
 
 fn listed(plan: &Plan) -> Vec<(&str, String)> {
     plan.interfaces
@@ -22,7 +22,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
         "mlx5_comp0@pci:0000:82:00.0",
         "mlx5_comp1@pci:0000:82:00.0",
     ];
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "mlx5_core",
         Port::new("enP1s1", 50_000, 2, 2),
         30,
@@ -62,7 +62,7 @@ packets arrive on enP1s1 while it is there, else by Hyper-V's VMBus channels, wh
 fn interfaces_whose_packets_arrive_by_others_stand_for_those() {
     let names = ["eth0", "eth0-TxRx-0"];
     let below = card("igb", Port::new("eth0", 1000, 1, 1), 30, &names);
-    let tree = Copy::build(&two_nodes([below]));
+    let tree = MachineTree::build(&two_nodes([below]));
     for (name, device, devtype) in [
         ("wan", "sys/devices/platform/switch", "DEVTYPE=dsa"),
         ("fo0", "sys/devices/virtio9", ""),
@@ -94,7 +94,7 @@ fn a_sub_function_takes_no_irq_of_its_card() {
         "mlx5_comp0@pci:0000:82:00.0",
     ];
     let port = Port::new("eth0", 50_000, 1, 1);
-    let tree = Copy::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
+    let tree = MachineTree::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
     let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/mlx5_core.sf.2";
     tree.add(function, "auxiliary", "mlx5_core.sf", "a0", 1);
     let plan = tree.plan(&[]);
@@ -121,7 +121,7 @@ fn representors_stand_for_the_interface_of_their_card() {
     let all = representors
         .iter()
         .fold(own, |card, (name, _)| card.port(port(name)));
-    let tree = Copy::build(&two_nodes([all]));
+    let tree = MachineTree::build(&two_nodes([all]));
     let set =
         |name: &str, value: &str| tree.put(&format!("/sys/class/net/{name}/phys_port_name"), value);
     set("eth0", "p0");
@@ -156,7 +156,7 @@ fn what_was_written_for_a_card_with_representors_is_restored() {
         "mlx5_comp1@pci:0000:82:00.0",
     ];
     let own = card("mlx5_core", Port::new("p0", 100_000, 2, 2), 30, &names);
-    let tree = Copy::build(&two_nodes([own.port(Port::new(
+    let tree = MachineTree::build(&two_nodes([own.port(Port::new(
         "en3f0pf0sf0",
         100_000,
         1,
@@ -182,7 +182,7 @@ fn what_was_written_for_a_card_with_representors_is_restored() {
 
 #[test]
 fn interfaces_without_a_device_are_named_by_their_kind() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add_virtual("lo", &[("type", "772")]);
     tree.add_virtual("dummy0", &[]);
     tree.add_virtual("veth1", &[("iflink", "8")]);
@@ -216,7 +216,7 @@ fn rdma_devices_stand_for_the_interfaces_of_their_function() {
     let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0"];
     let card = card("mlx5_core", Port::new("eth0", 100_000, 2, 2), 30, &names)
         .port(Port::new("ib0", 100_000, 2, 2));
-    let tree = Copy::build(&two_nodes([card]));
+    let tree = MachineTree::build(&two_nodes([card]));
     for (name, device) in [
         ("mlx5_0", "0000:00:02.0/0000:82:00.0"),
         ("mlx5_1", "0000:00:02.0/0000:82:00.7"),
@@ -278,7 +278,7 @@ fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
             lowers.iter().map(|&lower| lower.to_owned()).collect(),
         ));
     }
-    let tree = Copy::build(&machine);
+    let tree = MachineTree::build(&machine);
     tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
     for (selectors, expected) in [
         (&["bond0"][..], &[("eth0", "bond0"), ("eth1", "bond0")][..]),
@@ -315,7 +315,7 @@ fn a_virtual_function_names_its_parent() {
     let names = ["iavf-eth0v1-TxRx-0", "iavf-0000:82:02.0:mbx"];
     let mut vf = card("iavf", Port::new("eth0v1", 10_000, 1, 1), 30, &names);
     vf.address = "0000:82:02.0".to_owned();
-    let tree = Copy::build(&two_nodes([vf]));
+    let tree = MachineTree::build(&two_nodes([vf]));
     let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:02.0";
     tree.make_dir("sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0");
     tree.link(&format!("{function}/physfn"), "../0000:82:00.0");

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use crate::support::host::read_and_plan;
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, in_its_own_process};
+use crate::support::run::{MachineTree, in_its_own_process};
 use nicpin::apply::{self, Options};
 use nicpin::report::applied::Applied;
 use nicpin::report::outcome::{ChannelOutcome, WriteResult};
@@ -19,7 +19,7 @@ use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 
 /// Asks to stop during the third write.
-fn stopping_root(machine: &Copy) -> Root {
+fn stopping_root(machine: &MachineTree) -> Root {
     let writes = AtomicUsize::new(0);
     Root::open_with_faults(machine.dir(), move |access| {
         if access.action == FileAction::Write && writes.fetch_add(1, Ordering::Relaxed) == 2 {
@@ -52,7 +52,7 @@ fn an_apply_ends_after_the_current_write() {
     if !in_its_own_process("signals::an_apply_ends_after_the_current_write") {
         return;
     }
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let done = apply_to(&stopping_root(&machine), false);
     assert_eq!(
@@ -73,7 +73,7 @@ fn an_atomic_apply_restores_what_it_has_written() {
     if !in_its_own_process("signals::an_atomic_apply_restores_what_it_has_written") {
         return;
     }
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let done = apply_to(&stopping_root(&machine), true);
     assert_eq!(changed(&done.results), 3);
@@ -87,7 +87,7 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
     if !in_its_own_process("signals::a_restore_ends_after_the_current_write_and_can_be_repeated") {
         return;
     }
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let restored = apply::restore(&stopping_root(&machine), Duration::from_secs(1))
@@ -110,7 +110,7 @@ fn channels_are_not_changed_after_a_request() {
     if !in_its_own_process("signals::channels_are_not_changed_after_a_request") {
         return;
     }
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let args = &["apply", "eth0", "--channels", "8"];
     let root = Root::open(machine.dir()).unwrap();
     let channels = || {
@@ -143,7 +143,7 @@ fn channels_are_not_changed_after_a_request() {
 #[test]
 fn a_signal_to_the_program_is_such_a_request() {
     for attempt in 0.. {
-        let machine = Copy::of("wide");
+        let machine = MachineTree::of("wide");
         let before = machine.texts();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
         command
@@ -187,7 +187,7 @@ fn catches(pid: Pid) -> bool {
 
 #[test]
 fn a_restore_that_waits_for_another_nicpin_ends() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let lock = File::options()
         .write(true)

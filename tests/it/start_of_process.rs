@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::support::run::{Copy, Run};
+use crate::support::run::{MachineTree, Run};
 
 /// Runs on a copy of a machine: `$1` is nicpin, `$2` the copy.
-fn script(machine: &Copy, script: &str) -> Command {
+fn script(machine: &MachineTree, script: &str) -> Command {
     let mut command = Command::new("sh");
     let nicpin = env!("CARGO_BIN_EXE_nicpin");
     command.args(["-c", script, "sh", nicpin]);
@@ -19,7 +19,7 @@ fn script(machine: &Copy, script: &str) -> Command {
     command
 }
 
-fn mode(machine: &Copy, path: &str) -> u32 {
+fn mode(machine: &MachineTree, path: &str) -> u32 {
     let about = std::fs::metadata(machine.path(path)).unwrap();
     about.permissions().mode() & 0o777
 }
@@ -32,7 +32,7 @@ fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
         (r#"apply --try 600 --root "$2""#, 0),
     ] {
         for (before, is_blocked) in [("trap '' CHLD;", false), ("", true)] {
-            let machine = Copy::of("two-node");
+            let machine = MachineTree::of("two-node");
             let mut command = script(&machine, &format!(r#"{before} exec "$1" {waits}"#));
             // Programs inherit the signals that a thread blocks.
             let children = SigSet::from(Signal::SIGCHLD);
@@ -51,7 +51,7 @@ fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
 
 #[test]
 fn commands_start_as_if_the_caller_had_started_them() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let files = "/proc/self/status /proc/self/limits";
     let about = format!("grep -hE '^(SigBlk:|SigIgn:|Umask:|Max open files)' {files}");
     // Signals above these are the C library's own.
@@ -81,7 +81,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
 
 #[test]
 fn an_ignored_interrupt_stays_ignored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     // The program would end at once, and has the time to.
     let measured = r#"trap '' INT; exec "$1" measure --root "$2" -- sh -c 'kill -INT $PPID; sleep 0.2; exit 4'"#;
     let run = Run::of(&mut script(&machine, measured));
@@ -90,7 +90,7 @@ fn an_ignored_interrupt_stays_ignored() {
 
 #[test]
 fn the_record_can_be_read_whatever_the_umask() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let run = Run::of(&mut script(
         &machine,
         r#"umask 077; exec "$1" apply --root "$2""#,
@@ -102,7 +102,7 @@ fn the_record_can_be_read_whatever_the_umask() {
 
 #[test]
 fn a_file_that_gets_too_large_is_an_error() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let run = Run::of(&mut script(
         &machine,
         r#"ulimit -f 0; exec "$1" apply --root "$2""#,
@@ -114,7 +114,7 @@ fn a_file_that_gets_too_large_is_an_error() {
 /// A caller that waits for the end of a pipe, or for a lock, does not wait for the end of a trial.
 #[test]
 fn the_watcher_of_a_trial_keeps_nothing_of_the_caller_open() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let tried = r#"exec 7>&1; "$1" apply --try 600 --root "$2" >/dev/null 2>&1 </dev/null"#;
     let mut command = script(&machine, tried);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -126,7 +126,7 @@ fn the_watcher_of_a_trial_keeps_nothing_of_the_caller_open() {
 
 #[test]
 fn a_small_limit_of_the_stack_ends_nothing() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for command in ["status", "plan", "apply", "check", "restore"] {
         let line = format!("ulimit -s 64; exec \"$1\" {command} --root \"$2\"");
         let run = Run::of(&mut script(&machine, &line));
@@ -137,7 +137,7 @@ fn a_small_limit_of_the_stack_ends_nothing() {
 /// A host of virtual functions has more interfaces with a device than systemd lets a process have open files.
 #[test]
 fn the_limit_of_open_files_is_raised_as_far_as_the_caller_allows() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     let before = machine.texts();
     for command in ["apply", "check", "restore"] {
         let line = format!("ulimit -Sn 12; exec \"$1\" {command} --root \"$2\"");
@@ -150,7 +150,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_the_caller_allows() {
 /// A program that shares the pipe, such as one on Node.js, has made it non-blocking.
 #[test]
 fn a_full_pipe_that_does_not_block_is_waited_for() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let plan = ["plan", "--json"];
     let whole = machine.nicpin(&plan).stdout;
     let (reader, writer) = nix::unistd::pipe().unwrap();

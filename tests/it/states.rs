@@ -11,7 +11,7 @@ use crate::screen::page::Screen;
 use crate::screen::status::StatusDetail;
 use crate::support::host::{add, combined, machine, mask, plan, plan_with, rps_of, set};
 use crate::support::machine::{Port, card, two_nodes};
-use crate::support::run::{Copy, document, expect};
+use crate::support::run::{MachineTree, document, expect};
 use crate::support::temporary;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
@@ -550,7 +550,7 @@ fn queues_whose_packets_others_take_expect_no_interrupt() {
 
 #[test]
 fn polling_is_read_from_the_tree() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let threads = r#"{"queues":[{"direction":"rx","id":0,"napi":8193}],"napis":[{"id":8193,"irq":36,"pid":612}]}"#;
     for (path, text) in [
         ("/sys/class/net/nic0/threaded", "1"),
@@ -569,7 +569,7 @@ fn polling_is_read_from_the_tree() {
 
 #[test]
 fn a_running_irqbalance_is_reported() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.put("/run/irqbalance/irqbalance812.sock", "");
     machine.put("/proc/812/stat", &irqbalance_since(100));
     let irqbalance = || machine.nicpin(&["status", "--json"]).json()["irqbalance"].clone();
@@ -582,7 +582,7 @@ fn a_running_irqbalance_is_reported() {
 
 #[test]
 fn bans_that_end_with_irqbalance_are_reported() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]);
     let plan = plan.json();
     let vectors = plan["interfaces"]
@@ -621,7 +621,7 @@ fn irqbalance_since(tick: u32) -> String {
 
 #[test]
 fn options_change_the_plan_and_are_noted() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let differ = |args: &[&str]| machine.nicpin(args).json()["differ"].clone();
     assert_ne!(differ(&["status", "--json"]), 0);
@@ -633,7 +633,7 @@ fn options_change_the_plan_and_are_noted() {
 
 #[test]
 fn other_channels_than_planned_are_a_difference() {
-    let screen = Copy::of("dl980")
+    let screen = MachineTree::of("dl980")
         .nicpin(&["status", "--channels", "auto", "eth4"])
         .stdout;
     expect("channels.status.txt", screen);
@@ -686,7 +686,7 @@ fn the_mask_of_an_only_transmit_queue_makes_nothing_better() {
 #[test]
 fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
     for name in ["dl980", "x460"] {
-        let machine = Copy::of(name);
+        let machine = MachineTree::of(name);
         assert_eq!(machine.nicpin(&["apply", "-q", "eth0", "eth1"]).code, 0);
         let status = machine.nicpin(&["status", "--json"]).json();
         let interfaces = status["interfaces"].as_array().unwrap().iter();
@@ -731,7 +731,7 @@ fn the_state_of_an_interface_counts_vectors_that_are_planned_as_another_s() {
     let names = ["mlx5_comp0@pci:0000:82:00.0"];
     let port = |name| Port::new(name, 25_000, 1, 1);
     let both = card("mlx5_core", port("eth0"), 30, &names).port(port("eth1"));
-    let tree = Copy::build(&two_nodes([both]));
+    let tree = MachineTree::build(&two_nodes([both]));
     tree.put("proc/irq/30/smp_affinity", "10");
     tree.put("proc/irq/30/effective_affinity_list", "4");
     let answer = r#"{"queues":[{"direction":"rx","id":0,"napi":8193},{"direction":"tx","id":0,"napi":8193}],"napis":[{"id":8193,"irq":30}]}"#;

@@ -13,7 +13,7 @@ use snapbox::{assert_data_eq, str};
 use crate::support::is_full;
 use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::{
-    Copy, FIXTURES, assert_line, document, expect, fixture, nicpin, note, text,
+    FIXTURES, MachineTree, assert_line, document, expect, fixture, nicpin, note, text,
 };
 
 /// The column of queues counts one direction, and a reason never more queues than there are.
@@ -27,7 +27,7 @@ fn counts_of_queues_agree() {
         "eth0-tx-3",
     ];
     let port = Port::new("eth0", 1000, 1, 4).channels([1, 4, 0, 0], [1, 4, 0, 0]);
-    let sends = Copy::build(&two_nodes([card("igb", port, 31, &names)]));
+    let sends = MachineTree::build(&two_nodes([card("igb", port, 31, &names)]));
     let eth0 = &document(&sends, &["status"])["interfaces"][0];
     let counts = ["queues", "max_queues"].map(|key| &eth0[key]);
     assert_eq!(counts, [4, 4]);
@@ -38,7 +38,7 @@ fn counts_of_queues_agree() {
         str!["eth0 is crowded: queues share cores needlessly. Fix: nicpin apply (10 writes)"]
     );
     let port = Port::new("eth0", 1000, 2, 2);
-    let unknown = Copy::build(&two_nodes([card(
+    let unknown = MachineTree::build(&two_nodes([card(
         "newnic",
         port,
         31,
@@ -59,7 +59,7 @@ fn counts_of_queues_agree() {
 #[test]
 fn every_machine_looks_as_expected() {
     for name in FIXTURES {
-        let machine = Copy::of(name);
+        let machine = MachineTree::of(name);
         let found = machine.nicpin(&["status"]);
         assert_eq!((found.code, found.stderr.as_str()), (0, ""), "{name}");
         expect(&format!("{name}.status.txt"), found.stdout);
@@ -94,7 +94,7 @@ const COMMANDS: [&str; 5] = [
 /// Every screen of every shipped machine at the width of the terminal. Only commands to be copied may be longer.
 #[test]
 fn screens_fit_the_terminal_and_cut_nothing() {
-    let shipped = FIXTURES.map(|name| (name, Copy::of(name)));
+    let shipped = FIXTURES.map(|name| (name, MachineTree::of(name)));
     let screens = [
         &["status"][..],
         &["status", "-v"],
@@ -107,7 +107,7 @@ fn screens_fit_the_terminal_and_cut_nothing() {
         &["plan", "--workers"],
         &["nodes"],
     ];
-    let server = [("server", Copy::unpacked("server.tar.gz"))];
+    let server = [("server", MachineTree::unpacked("server.tar.gz"))];
     for (at, (name, machine)) in shipped.iter().chain(&server).enumerate() {
         let is_every_width = *name == "two-socket-mlx4";
         for (nth, args) in screens.into_iter().enumerate() {
@@ -151,7 +151,7 @@ fn screens_fit_the_terminal_and_cut_nothing() {
 /// 112 CPUs and ten interfaces: a row each in 80 columns, and nothing cut.
 #[test]
 fn a_large_server_is_one_screen() {
-    let machine = Copy::unpacked("server.tar.gz");
+    let machine = MachineTree::unpacked("server.tar.gz");
     let lines = |args: &[&str]| machine.nicpin(args).stdout.lines().count();
     for (args, most) in [(&["status"][..], 45), (&["check"], 45)] {
         let screen = machine.nicpin_on_terminal(args, 80);
@@ -175,8 +175,8 @@ fn a_large_server_is_one_screen() {
 /// Nothing is wrong with a machine that was never applied and whose vectors are local.
 #[test]
 fn only_what_apply_has_set_can_drift() {
-    let machine = Copy::of("tg3-and-ixgbe");
-    let states = |machine: &Copy| {
+    let machine = MachineTree::of("tg3-and-ixgbe");
+    let states = |machine: &MachineTree| {
         let of = |command: &str| -> BTreeMap<String, String> {
             let report = machine.nicpin(&[command, "--json"]).json();
             let state = |of: &Value| text(of, "state").to_owned();
@@ -211,7 +211,7 @@ fn only_what_apply_has_set_can_drift() {
 }
 
 /// The line on what the plan gains: on one screen, and in full.
-fn gain(machine: &Copy, args: &[&str]) -> Option<String> {
+fn gain(machine: &MachineTree, args: &[&str]) -> Option<String> {
     gain_of(&machine.nicpin(&[&["status"], args].concat()).stdout)
 }
 
@@ -225,7 +225,7 @@ fn gain_of(screen: &str) -> Option<String> {
 /// where there is any.
 #[test]
 fn what_the_plan_gains_is_three_measures_and_in_full_all() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.settle();
     assert_eq!((gain(&machine, &[]), gain(&machine, &["-v"])), (None, None));
@@ -290,8 +290,8 @@ CPUs not assigned to one tx queue 574 -> 26
 /// Where all cards share the busiest core, it stands below the table once, and each row has its own queues.
 #[test]
 fn queues_of_all_cards_on_the_busiest_core_stand_below_the_table() {
-    let machine = Copy::of("tg3-and-ixgbe");
-    let loads = |machine: &Copy| -> Vec<Value> {
+    let machine = MachineTree::of("tg3-and-ixgbe");
+    let loads = |machine: &MachineTree| -> Vec<Value> {
         let status = document(machine, &["status"]);
         let interfaces = status["interfaces"].as_array().unwrap().iter();
         let keys = [
@@ -317,7 +317,7 @@ fn queues_of_all_cards_on_the_busiest_core_stand_below_the_table() {
 /// many names there are three, and with -v all.
 #[test]
 fn notes_begin_with_the_number_of_queues_and_name_a_few_irqs() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let screen = |args: &[&str]| machine.nicpin(&[args, &["nic0"]].concat()).stdout;
     let names = machine.read("/proc/interrupts");
     let odd = ["virtio0-input", "virtio1-input"]
@@ -340,7 +340,7 @@ fn notes_begin_with_the_number_of_queues_and_name_a_few_irqs() {
 /// Nothing but what is said of the watcher depends on it.
 #[test]
 fn a_watcher_whose_state_cannot_be_read_keeps_no_command_from_its_report() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/run/nicpin/watch.json", "{");
     for args in [
@@ -370,7 +370,7 @@ nicpin: ROOT/run/nicpin/watch.json: not the state of a watcher (EOF while parsin
 
 #[test]
 fn no_command_means_status() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let whole = machine.nicpin(&["status"]);
     let one = machine.nicpin(&["status", "eth2"]);
     assert_ne!(whole.stdout, one.stdout);
@@ -397,7 +397,7 @@ fn no_command_means_status() {
 
 #[test]
 fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_data_eq!(
         machine.fails(&["chekc"], 64),
         str![[r"
@@ -432,7 +432,7 @@ nicpin: no interface matches `node:9`; there is node:0, node:1
 /// Kernels that do not report effective CPUs keep offline CPUs in an affinity, and deliver to the others.
 #[test]
 fn offline_cpus_in_an_affinity_are_not_remote() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--json", "nic1"]).json();
     for vector in plan["interfaces"][0]["vectors"].as_array().unwrap() {
         let irq = format!("/proc/irq/{}", vector["irq"]);
@@ -457,7 +457,7 @@ fn offline_cpus_in_an_affinity_are_not_remote() {
 #[test]
 fn on_one_cpu_all_is_as_planned() {
     for has_files in [false, true] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         for file in ["possible", "online"] {
             machine.write(&format!("/sys/devices/system/cpu/{file}"), "0\n");
         }
@@ -486,7 +486,7 @@ fn on_one_cpu_all_is_as_planned() {
 
 #[test]
 fn status_needs_no_root_and_writes_nothing() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let expected = machine.nicpin(&["status"]).stdout;
     machine.open_to_all();
     let before = machine.snapshot();
@@ -496,7 +496,7 @@ fn status_needs_no_root_and_writes_nothing() {
 
 #[test]
 fn a_watched_tree_has_no_interrupts() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for (irq, cpu) in effective_cpus(&machine) {
         machine.write(
@@ -533,7 +533,7 @@ Both interfaces are as planned; 2 of 2 interfaces had no interrupt in [..] s.
 }
 
 /// The planned vectors of a machine in the planned state, and their CPUs.
-fn effective_cpus(machine: &Copy) -> Vec<(u32, u32)> {
+fn effective_cpus(machine: &MachineTree) -> Vec<(u32, u32)> {
     let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let plan: nicpin::plan::Plan = serde_json::from_str(&json).unwrap();
     let vectors = plan
@@ -566,7 +566,7 @@ fn colour_is_for_terminals() {
 
 #[test]
 fn the_commands_on_screen_have_the_given_options() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let options = ["--exclude", "0-3", "--config", "/dev/null"];
     let status = document(&machine, &[&["status"], &options[..]].concat());
     for interface in status["interfaces"].as_array().unwrap() {
@@ -586,7 +586,7 @@ fn the_commands_on_screen_have_the_given_options() {
 /// IRQs of one interface have yet to move, and two of the other have exchanged their CPUs.
 #[test]
 fn settings_that_are_as_good_are_not_said_to_be_as_planned() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let states = || -> [Value; 2] {
         let status = document(&machine, &["status"]);

@@ -8,7 +8,7 @@ use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_by, plan_with, rps_of, set,
 };
 use crate::support::machine::two_nodes;
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Channels;
 use nicpin::plan::Plan;
@@ -331,7 +331,7 @@ fn traffic_classes_of_transmit_queues_are_read() {
         ["1", "1", "0", "0"],
         ["0", "0", "0-2", "0-2"],
     ] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let file = |tx: usize, name: &str| format!("/sys/class/net/nic0/queues/tx-{tx}/{name}");
         for (tx, class) in classes.iter().enumerate() {
             let class = format!("{class}\n");
@@ -386,7 +386,7 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
 /// Of the interface that is not selected, whose flows stay as they are.
 #[test]
 fn rule_6_the_flow_table_is_not_taken_from_another_interface() {
-    let tree = Copy::of("two-socket-mlx4");
+    let tree = MachineTree::of("two-socket-mlx4");
     let table = || {
         tree.read("/proc/sys/net/core/rps_sock_flow_entries")
             .trim()
@@ -422,7 +422,7 @@ fn rule_10_the_rps_work_of_an_interface_that_is_skipped_is_no_workers() {
 /// RPS and XPS are the network stack's own: they need no IRQ of the device.
 #[test]
 fn steering_without_irqs() {
-    let tree = Copy::build(&two_nodes([]));
+    let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/usb1/1-1/1-1:1.0", "usb", "r8152", "eth1", 1);
     tree.put("sys/class/net/eth1/operstate", "up");
     tree.put("sys/class/net/eth1/queues/rx-0/rps_cpus", "00");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, FIXTURES, Run, expect, text};
+use crate::support::run::{FIXTURES, MachineTree, Run, expect, text};
 use crate::support::temporary;
 
 struct Stored {
@@ -15,7 +15,7 @@ struct Stored {
 }
 
 impl Stored {
-    fn of(machine: &Copy) -> Self {
+    fn of(machine: &MachineTree) -> Self {
         let plan = machine.nicpin(&["plan", "--format", "json"]);
         assert_eq!(plan.code, 0, "{}", plan.stderr);
         let dir = temporary();
@@ -42,12 +42,12 @@ impl Stored {
         std::fs::write(self.path(), plan.to_string()).unwrap();
     }
 
-    fn apply(&self, machine: &Copy, more: &[&str]) -> Run {
+    fn apply(&self, machine: &MachineTree, more: &[&str]) -> Run {
         machine.nicpin(&[&["apply", "--plan", &self.path()], more].concat())
     }
 
     /// The error of an apply that writes nothing.
-    fn fails(&self, machine: &Copy, more: &[&str]) -> String {
+    fn fails(&self, machine: &MachineTree, more: &[&str]) -> String {
         let said = machine.fails(&[&["apply", "--plan", &self.path()], more].concat(), 1);
         said.replace(&self.path(), "plan.json")
     }
@@ -69,7 +69,7 @@ fn changes(report: &Value) -> String {
 }
 
 /// Without --force nothing is written. What has changed.
-fn refused(machine: &Copy, stored: &Stored) -> String {
+fn refused(machine: &MachineTree, stored: &Stored) -> String {
     let before = machine.snapshot();
     let run = stored.apply(machine, &["--json"]);
     assert_eq!(run.code, 1, "{run:?}");
@@ -86,7 +86,7 @@ fn refused(machine: &Copy, stored: &Stored) -> String {
 #[test]
 fn a_stored_plan_does_what_apply_does() {
     for name in FIXTURES {
-        let (stored, planned) = (Copy::of(name), Copy::of(name));
+        let (stored, planned) = (MachineTree::of(name), MachineTree::of(name));
         let plan = Stored::of(&stored);
         let run = plan.apply(&stored, &["--json"]);
         assert_eq!(
@@ -109,7 +109,7 @@ fn a_stored_plan_does_what_apply_does() {
 
 #[test]
 fn a_plan_comes_from_standard_input() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command
@@ -133,7 +133,7 @@ fn a_plan_comes_from_standard_input() {
 /// Current settings may differ from those in the plan; the planned ones are written.
 #[test]
 fn vectors_that_moved_meanwhile_are_moved_to_the_planned_cpus() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
     let run = stored.apply(&machine, &[]);
@@ -143,7 +143,7 @@ fn vectors_that_moved_meanwhile_are_moved_to_the_planned_cpus() {
 
 #[test]
 fn other_irq_numbers_are_named_and_with_force_followed() {
-    let machine = Copy::of("two-socket-mlx4");
+    let machine = MachineTree::of("two-socket-mlx4");
     let stored = Stored::of(&machine);
     let planned = stored.json()["writes"].as_array().unwrap().len();
     machine.renumber("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0", 71, 171);
@@ -167,7 +167,7 @@ irqs-changed eth2: other IRQ numbers: combined 0 71 is now 171
 
 #[test]
 fn interfaces_that_are_gone_renamed_or_another_device() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic1");
     assert_data_eq!(
@@ -188,7 +188,7 @@ interface-gone nic1 (left out): is absent, and so is device 0000:41:00.0 port 0
     );
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
 
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     stored.edit(|plan| {
         *plan = serde_json::from_str(&plan.to_string().replace("nic1", "nic9")).unwrap();
     });
@@ -212,7 +212,7 @@ device-changed nic0 (left out): has device 0000:21:00.0 port 0 now; the plan is 
 
 #[test]
 fn ports_of_one_device_whose_names_were_swapped() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     machine.write("/sys/class/net/nic0/dev_port", "1\n");
     assert_data_eq!(
@@ -226,7 +226,7 @@ device-changed nic0 (left out): has device 0000:21:00.0 port 1 now; the plan is 
 
 #[test]
 fn queues_vectors_and_cpus_that_have_changed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic0/queues/rx-3");
     assert_data_eq!(
@@ -237,7 +237,7 @@ queue-count-changed nic0 (left out): had 4 rx and 4 tx queues, has 3 rx and 4 tx
 "]]
     );
 
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
     assert_data_eq!(
         refused(&machine, &stored),
@@ -266,12 +266,12 @@ nicpin: differs from the plan: nic1: planned CPUs are not online: 7
     assert_eq!((run.code, counts), (1, (&0.into(), &0.into())));
 
     // No CPU is on another node.
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.write("/sys/devices/system/node/has_memory", "0\n");
     let run = stored.apply(&machine, &["--dry-run"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
 
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let vector = &stored.json()["interfaces"][0]["vectors"][0];
     let row = format!("  {}", vector["action"].as_str().unwrap());
     let interrupts = machine.read("/proc/interrupts");
@@ -297,7 +297,7 @@ vectors-gone nic0 (left out): IRQs are absent: rx 0
 /// Before Linux 6.12 only a write shows that the kernel manages a vector.
 #[test]
 fn a_vector_that_was_found_not_to_move_stays_so() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     stored.edit(|plan| {
         let vector = &mut plan["interfaces"][0]["vectors"][0];
@@ -345,7 +345,7 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
         },
     ];
     let said = attempts.map(|edit| {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         for (path, text) in [("/proc/irq/1", "ff\n"), ("/proc/sys/kernel", "x\n")] {
             std::fs::create_dir_all(machine.path(path)).unwrap();
             let name = if path.contains("irq") {
@@ -365,7 +365,7 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
 /// A name with a path in it is not the name of an interface.
 #[test]
 fn names_in_a_plan_are_not_followed_as_paths() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     let names = ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1"];
     let said = names.map(|name| {
@@ -393,7 +393,7 @@ interface-renamed nic0/../nic1 (left out): device 0000:21:00.0 port 0 is named n
 
 #[test]
 fn files_that_are_not_plans() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let stored = Stored::of(&machine);
     let said = [
         "",

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use snapbox::str;
 
-use crate::support::run::{Copy, assert_line, codes, document, expect, good, note, text};
+use crate::support::run::{MachineTree, assert_line, codes, document, expect, good, note, text};
 
 /// A machine whose card nobody knows: no row has its names.
-fn unknown() -> Copy {
-    let machine = Copy::of("two-socket-mlx4");
+fn unknown() -> MachineTree {
+    let machine = MachineTree::of("two-socket-mlx4");
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
     machine.write("/proc/interrupts", &odd);
     std::fs::create_dir(machine.path("/etc")).unwrap();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::read_and_plan;
-use crate::support::run::{Copy, codes, document, expect, note, text};
+use crate::support::run::{MachineTree, codes, document, expect, note, text};
 use crate::support::trial::{ended, kill_watcher, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
 use crate::support::wait_until;
@@ -20,12 +20,12 @@ use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
 
 /// What an apply restored first, of a trial that had ended without confirmation.
-fn restored_first(machine: &Copy, args: &[&str]) -> Value {
+fn restored_first(machine: &MachineTree, args: &[&str]) -> Value {
     document(machine, &[&["apply"], args].concat())["earlier"].take()
 }
 
 /// No trial waits, nor has one ended that nobody had confirmed.
-fn has_nothing_to_confirm(machine: &Copy) {
+fn has_nothing_to_confirm(machine: &MachineTree) {
     assert_data_eq!(
         machine.fails(&["confirm"], 1),
         str![[r"
@@ -37,7 +37,7 @@ nicpin: there is nothing to confirm: no apply --try is waiting
 
 #[test]
 fn what_is_not_confirmed_is_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let report = document(&machine, &["apply", "--try", "1"]);
     assert_eq!(report["trial"], 1);
@@ -58,7 +58,7 @@ nicpin: too late: apply --try was not confirmed in time, and the earlier setting
 
 #[test]
 fn what_is_confirmed_stays_and_can_be_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     has_nothing_to_confirm(&machine);
     let run = machine.nicpin(&["apply", "--try", "3600"]);
@@ -78,7 +78,7 @@ fn what_is_confirmed_stays_and_can_be_restored() {
 /// Its end is nothing that was restored, and not to confirm it is no failure.
 #[test]
 fn a_trial_on_a_machine_as_planned_says_that_nothing_was_changed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let run = machine.nicpin(&["apply", "--try", "3600"]);
     let confirmed = machine.nicpin(&["confirm"]);
@@ -108,7 +108,7 @@ The apply --try had changed nothing; its trial has ended.
 fn a_trial_that_changed_nothing_cannot_be_confirmed() {
     // The record cannot be read; the watcher cannot start.
     for obstacle in ["/run/nicpin/state.json", "/run/nicpin/try.lock"] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         std::fs::create_dir_all(machine.path(obstacle)).unwrap();
         let before = machine.texts();
         let run = machine.nicpin(&["apply", "--try", "3600"]);
@@ -136,7 +136,7 @@ fn a_trial_that_changed_nothing_cannot_be_confirmed() {
 /// A vector that the plan leaves alone is not restored either.
 #[test]
 fn only_what_was_set_is_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let control = "/proc/irq/35/smp_affinity";
     machine.write(control, "01\n");
@@ -149,7 +149,7 @@ fn only_what_was_set_is_restored() {
 /// All settings are as planned: a script may confirm without an error.
 #[test]
 fn a_trial_with_nothing_to_set_can_be_confirmed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let applied = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
@@ -161,12 +161,12 @@ fn a_trial_with_nothing_to_set_can_be_confirmed() {
 const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 
 /// The machine, while the kernel refuses to write to files whose paths begin so.
-fn refusing(machine: &Copy, refused: &'static str) -> Root {
+fn refusing(machine: &MachineTree, refused: &'static str) -> Root {
     machine.refusing_writes(Errno::EINVAL, move |path| path.starts_with(refused))
 }
 
 /// A trial that has ended, with one setting that the kernel refused to restore.
-fn partly_restored_trial(machine: &Copy) {
+fn partly_restored_trial(machine: &MachineTree) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let undone = apply::end_trial(&refusing(machine, REFUSED), Options::default().wait)
         .unwrap()
@@ -177,7 +177,7 @@ fn partly_restored_trial(machine: &Copy) {
 
 #[test]
 fn what_could_not_be_restored_is_named_and_left_to_restore() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     partly_restored_trial(&machine);
     assert_data_eq!(
@@ -195,7 +195,7 @@ nicpin: too late: apply --try was not confirmed in time, and the earlier setting
 
 #[test]
 fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     partly_restored_trial(&machine);
     let broken = machine.read(REFUSED);
@@ -227,7 +227,7 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
 /// An apply that plans a setting overrides the trial, and does not restore what it would write again.
 #[test]
 fn what_could_not_be_restored_and_is_applied_stays_applied() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     partly_restored_trial(&machine);
     assert_eq!(restored_first(&machine, &[]), Value::Null);
@@ -250,7 +250,7 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
 
 #[test]
 fn status_names_a_trial_that_is_not_watched_and_what_it_could_not_restore() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     partly_restored_trial(&machine);
     let status = document(&machine, &["status"]);
     let said = text(note(&status, "trial-not-restored"), "text").to_owned() + "\n";
@@ -278,7 +278,7 @@ an apply --try of 3600 s was not confirmed, and the process that would restore t
 #[test]
 fn what_could_not_be_restored_is_left_to_a_later_trial() {
     for refused in [REFUSED, "/"] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let before = machine.texts();
         partly_restored_trial(&machine);
         let options = Options {
@@ -301,7 +301,7 @@ fn what_could_not_be_restored_is_left_to_a_later_trial() {
 #[test]
 fn a_restore_that_is_refused_leaves_the_trial() {
     for command in ["restore", "await"] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
         assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
@@ -323,7 +323,7 @@ fn a_restore_that_is_refused_leaves_the_trial() {
 
 #[test]
 fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     for args in [&["apply", "--scope", "all"][..], &["apply", "--try", "5"]] {
@@ -343,7 +343,7 @@ nicpin: an apply --try of 3600 s waits to be confirmed: `nicpin confirm` keeps i
 
 #[test]
 fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
     kill_watcher(&machine);
@@ -372,7 +372,7 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
 
 #[test]
 fn an_apply_that_is_refused_does_not_restore_an_earlier_trial() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let plan = machine.nicpin(&["plan", "--json", "nic1"]).stdout;
     machine.write("/plan.json", &plan);
     assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
@@ -392,7 +392,7 @@ fn an_apply_that_is_refused_does_not_restore_an_earlier_trial() {
 #[test]
 fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() {
     for command in ["restore", "confirm"] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
         kill_watcher(&machine);
@@ -408,7 +408,7 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() 
 /// The apply reports to the watcher that it has finished; if the pipe closes without that, it was killed.
 #[test]
 fn a_killed_apply_is_restored_at_once() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     kill_watcher(&machine);
@@ -429,7 +429,7 @@ fn a_killed_apply_is_restored_at_once() {
 
 #[test]
 fn a_trial_restores_the_settings_of_an_earlier_apply() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let first = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
     let earlier = (machine.texts(), machine.read("/run/nicpin/state.json"));
@@ -445,7 +445,7 @@ fn a_trial_restores_the_settings_of_an_earlier_apply() {
 
 #[test]
 fn all_or_nothing_leaves_nothing_on_trial() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
     let before = machine.texts();
@@ -464,9 +464,9 @@ fn all_or_nothing_leaves_nothing_on_trial() {
 /// A trial that cannot be read is not confirmed: the settings that the first apply found are restored.
 #[test]
 fn a_trial_that_cannot_be_read_is_restored_at_its_end() {
-    let before = Copy::of("two-node").texts();
+    let before = MachineTree::of("two-node").texts();
     let machines = ["", "{}", "{\"schema\":\"nicpin.try/9\"}"].map(|text| {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
         assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
         machine.write("/run/nicpin/try.json", text);
@@ -490,7 +490,7 @@ nicpin: too late: apply --try was not confirmed in time, and the earlier setting
 /// The time of a trial starts after the last write, not after the proof.
 #[test]
 fn a_proof_takes_its_time_from_the_trial() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let start = Instant::now();
     let cut_short = ["apply", "--try", "1", "--prove", "60"];
@@ -522,7 +522,7 @@ fn a_proof_takes_its_time_from_the_trial() {
 
 #[test]
 fn the_time_of_a_trial_has_limits() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     for seconds in ["0", "-1", "86401", "soon"] {
         assert_eq!(
             machine.nicpin(&["apply", "--try", seconds]).code,
@@ -535,7 +535,7 @@ fn the_time_of_a_trial_has_limits() {
 /// Whatever keeps the watcher from restoring the settings, it tries again, and says what it is.
 #[test]
 fn the_watcher_tries_again_until_the_settings_are_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     std::fs::create_dir_all(machine.path("/dev")).unwrap();
     let journal = UnixDatagram::bind(machine.path("/dev/log")).unwrap();
@@ -577,7 +577,7 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
 /// A setting that the kernel refuses to restore is tried again, too.
 #[test]
 fn the_watcher_tries_again_what_was_refused() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
     // The mask of another kernel: no text of this width can be read back as written.
@@ -602,7 +602,7 @@ fn the_watcher_tries_again_what_was_refused() {
 /// The watcher of a trial that was confirmed or restored notices that after a moment, or never if it is stopped.
 #[test]
 fn a_trial_may_follow_another_one_at_once() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     for command in ["confirm", "restore", "confirm", "restore"] {
         let run = machine.nicpin(&["apply", "--try", "3600"]);
@@ -628,7 +628,7 @@ fn a_trial_may_follow_another_one_at_once() {
 
 #[test]
 fn an_apply_says_why_its_watcher_cannot_start() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin/try.lock/x")).unwrap();
     let said = machine.fails(&["apply", "--try", "3600"], 1);
     assert_data_eq!(

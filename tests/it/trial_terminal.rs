@@ -10,15 +10,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 use crate::support::trial::{watched_to_the_end, watcher};
 
 /// An apply with a terminal, which asks for Enter.
-fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd) {
+fn on_terminal(machine: &MachineTree, seconds: &str) -> (Child, OwnedFd) {
     on_a_terminal_with(machine, seconds, "")
 }
 
-fn started(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
+fn started(machine: &MachineTree, seconds: &str, typed: &str) -> (Child, OwnedFd) {
     let pty = nix::pty::openpty(None, None).unwrap();
     nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
@@ -33,7 +33,7 @@ fn started(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
 }
 
 /// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
-fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
+fn on_a_terminal_with(machine: &MachineTree, seconds: &str, typed: &str) -> (Child, OwnedFd) {
     let (mut child, master) = started(machine, seconds, typed);
     let mut said = String::new();
     let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
@@ -63,7 +63,7 @@ fn said_after(output: &Output) -> String {
 
 #[test]
 fn enter_before_the_question_is_no_answer() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let (child, master) = on_a_terminal_with(&machine, "3600", "yes\n\n");
     let trial: serde_json::Value =
         serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
@@ -81,7 +81,7 @@ nicpin: kept
 
 #[test]
 fn a_trial_that_changed_nothing_asks_nothing() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let (child, _master) = started(&machine, "3600", "");
     let output = child.wait_with_output().unwrap();
@@ -91,9 +91,9 @@ fn a_trial_that_changed_nothing_asks_nothing() {
 /// Its plan does not fit, so it starts no trial; another's is waiting.
 #[test]
 fn a_trial_of_another_apply_is_not_asked_about() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let of_another_machine = Copy::of("x460").nicpin(&["plan", "--json"]).stdout;
+    let of_another_machine = MachineTree::of("x460").nicpin(&["plan", "--json"]).stdout;
     machine.write("/other.json", &of_another_machine);
     let other = machine.path("/other.json");
     let pty = nix::pty::openpty(None, None).unwrap();
@@ -115,7 +115,7 @@ fn a_trial_of_another_apply_is_not_asked_about() {
 
 #[test]
 fn enter_on_the_terminal_keeps_it() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let (child, master) = on_terminal(&machine, "3600");
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
@@ -133,7 +133,7 @@ nicpin: kept
 
 #[test]
 fn a_trial_on_a_terminal_ends_without_confirmation() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let (child, _master) = on_terminal(&machine, "1");
     let output = child.wait_with_output().unwrap();
@@ -150,7 +150,7 @@ nicpin: restored: the trial was not confirmed in time
 
 #[test]
 fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let killed = str![[r"
 nicpin: restored: the process that watched the trial was killed
@@ -186,7 +186,7 @@ nicpin: too late: apply --try was not confirmed in time, and the earlier setting
 
 #[test]
 fn a_closed_terminal_is_not_a_confirmation() {
-    let machines = [Copy::of("two-node"), Copy::of("two-node")];
+    let machines = [MachineTree::of("two-node"), MachineTree::of("two-node")];
     let before = machines[0].texts();
     let [closed, mut killed] = machines.each_ref().map(|machine| {
         let (child, master) = on_terminal(machine, "1");
@@ -206,9 +206,9 @@ fn a_closed_terminal_is_not_a_confirmation() {
 
 /// A machine whose files are changed before a trial on it ends, and what the trial prints. A longer trial where the change
 /// may have come too late.
-fn changed_in_time(change: impl Fn(&Copy)) -> (Copy, Output) {
+fn changed_in_time(change: impl Fn(&MachineTree)) -> (MachineTree, Output) {
     for seconds in [1, 5, 25] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let began = Instant::now();
         let (child, _master) = on_terminal(&machine, &seconds.to_string());
         change(&machine);

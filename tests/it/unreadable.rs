@@ -11,7 +11,7 @@ use std::path::Path;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
 use crate::support::is_full;
-use crate::support::run::{Copy, is_root};
+use crate::support::run::{MachineTree, is_root};
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::root::Root;
 
@@ -54,7 +54,7 @@ fn kind(path: &str) -> Vec<String> {
 }
 
 /// What a check reads: one file for each name without its numbers.
-fn evidence(machine: &Copy) -> Vec<String> {
+fn evidence(machine: &MachineTree) -> Vec<String> {
     let root = Root::open_recording(machine.dir()).unwrap();
     let options = ReadOptions {
         queues: Queues::WithoutFlowCounts,
@@ -79,7 +79,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
     let (mut wrong, mut tried) = (Vec::new(), BTreeSet::new());
     let mut looked = 0;
     for name in ["two-node", "two-socket-mlx4"] {
-        let machine = Copy::of(name);
+        let machine = MachineTree::of(name);
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
         assert_eq!(machine.nicpin(&["check"]).code, 0, "{name}");
         for path in evidence(&machine) {
@@ -121,7 +121,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
 /// The kernel allows any byte in a name but `/`, `:` and white space.
 #[test]
 fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let applied = machine.nicpin(&["apply"]);
     assert_eq!(applied.code, 0, "{}", applied.stdout);
     let interfaces = machine.path("/sys/class/net");
@@ -140,7 +140,7 @@ fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
 #[test]
 fn an_interface_whose_name_has_odd_characters_is_named_and_unknown() {
     for name in ["nic\n2", "nic 2", "nic\x1b2"] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let interfaces = machine.path("/sys/class/net");
         std::fs::rename(interfaces.join("nic1"), interfaces.join(name)).unwrap();
         let run = machine.nicpin(&["check"]);
@@ -155,7 +155,7 @@ fn an_interface_whose_name_has_odd_characters_is_named_and_unknown() {
 
 #[test]
 fn a_queue_vector_without_its_file_is_named_and_unknown() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for file in ["smp_affinity", "smp_affinity_list"] {
         let _ = fs::remove_file(machine.path(&format!("/proc/irq/36/{file}")));

@@ -6,7 +6,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of, vectors};
 use crate::support::machine::{Card, MachineSpec, Port, card, cpus, two_nodes};
-use crate::support::run::{Copy, assert_line, document, nicpin};
+use crate::support::run::{MachineTree, assert_line, document, nicpin};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::plan::Measure;
@@ -22,7 +22,7 @@ fn netlink_reports_vectors_whose_names_have_no_queue() {
         ("rx", 1, 30),
         ("tx", 1, 30),
     ]);
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "newdriver",
         port,
         30,
@@ -43,7 +43,7 @@ fn netlink_reports_vectors_whose_names_have_no_queue() {
 fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
     let reported = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&reported);
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ixgbe",
         port,
         30,
@@ -79,7 +79,7 @@ netlink and the IRQ names disagree; netlink is used: IRQ 30 (eth0-TxRx-0) is com
 /// e1000e has one NAPI instance for both vectors, and reports it for the receive vector.
 #[test]
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
-    let machine = Copy::of("four-node");
+    let machine = MachineTree::of("four-node");
     let reported = Port::new("nic3", -1, 1, 1).netlink(&[("rx", 0, 76), ("tx", 0, 76)]);
     machine.put("nicpin/netlink/nic3", &reported.netlink);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
@@ -132,7 +132,7 @@ fn without_irqs_over_netlink_the_names_are_used() {
         &names.each_ref().map(String::as_str),
     );
     card.virtio = Some(0);
-    let tree = Copy::build(&two_nodes([card]));
+    let tree = MachineTree::build(&two_nodes([card]));
     let eth0 = &tree.host().interfaces[0];
     assert_eq!(
         vectors(eth0),
@@ -164,7 +164,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
         &names,
     )
     .port(Port::new("eth1", 10_000, 1, 1).netlink(&both(32)));
-    let host = Copy::build(&two_nodes([card.clone()])).host();
+    let host = MachineTree::build(&two_nodes([card.clone()])).host();
     assert_eq!(
         vectors(&host.interfaces[0]),
         ["31=combined 0 netlink", "30=control"]
@@ -173,7 +173,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
     // Both queues of a shared vector are listed.
     let mut card = card;
     card.ports[1] = Port::new("eth1", 10_000, 1, 1).netlink(&both(31));
-    let plan = Copy::build(&two_nodes([card])).plan(&[]);
+    let plan = MachineTree::build(&two_nodes([card])).plan(&[]);
     assert_eq!(planned(of(&plan, "eth1")), ["-"]);
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
@@ -195,7 +195,7 @@ fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
     let elsewhere = other.vectors(40, names, &cpus("0-7"), &[0]);
     let other = elsewhere.clone().port(Port::new("eth1", 1000, 2, 2));
     let first = card("e1000e", port, 30, &own);
-    let tree = Copy::build(&two_nodes([first.clone(), other]));
+    let tree = MachineTree::build(&two_nodes([first.clone(), other]));
     let known = tree.host();
     let known = known.interfaces.iter().map(vectors);
     assert_eq!(
@@ -209,7 +209,7 @@ fn a_reported_irq_of_another_device_is_no_vector_of_the_interface() {
     assert_eq!(codes(of(&plan, "eth0")), [""; 0]);
     assert_eq!(planned(of(&plan, "eth1")), ["4", "5"]);
     // The other card's interface is in another network namespace: its function is no second one of eth0.
-    let tree = Copy::build(&two_nodes([first, elsewhere]));
+    let tree = MachineTree::build(&two_nodes([first, elsewhere]));
     tree.list_function("pci0000:c0/0000:c0:02.0", "0000:c1:00.0", "0x020000");
     assert_eq!(tree.plan(&[]).interfaces.len(), 2);
 }
@@ -259,7 +259,7 @@ fn a_second_function_belongs_to_the_interface_of_its_driver() {
     let names = ["eno1-rx-0", "eno1-tx-0", "eno1"];
     let port = Port::new("eno1", 1000, 1, 1).netlink(&[("rx", 0, 41), ("tx", 0, 41)]);
     let reporter = reporter.vectors(50, names, &cpus("0-7"), &[0]).port(port);
-    let tree = Copy::build(&two_nodes([reporter, first, second]));
+    let tree = MachineTree::build(&two_nodes([reporter, first, second]));
     tree.list_function("pci0000:c0/0000:c0:02.0", "0000:c1:00.0", "0x020000");
     let host = tree.host();
     let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
@@ -277,7 +277,7 @@ fn a_second_function_belongs_to_the_interface_of_its_driver() {
 /// One interface over two functions: every vector goes to the node of its function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
-    let tree = Copy::build(&two_nodes(two_functions()));
+    let tree = MachineTree::build(&two_nodes(two_functions()));
     for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
@@ -382,7 +382,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
         ("tx", 2, 31),
         ("tx", 3, 31),
     ];
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "newdriver",
         Port::new("eth0", 10_000, 2, 4).netlink(&reported),
         30,
@@ -412,7 +412,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
 fn queues_on_a_vector_of_ice_follow_each_other() {
     let names = ["0-1", "2-3", "4-5", "6-7"].map(|of| format!("ice-eth0-TxRx-{of}"));
     let names = names.each_ref().map(String::as_str);
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ice",
         Port::new("eth0", 10_000, 8, 8),
         30,
@@ -437,7 +437,7 @@ fn queues_on_a_vector_of_ice_follow_each_other() {
 fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
     let port =
         Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);
-    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
+    let tree = MachineTree::build(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
     assert_eq!(
         vectors(&tree.host().interfaces[0]),
         ["30=combined 0 netlink"]
@@ -448,7 +448,7 @@ fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
 fn a_malformed_recorded_answer_is_reported_with_its_place() {
     let mut port = Port::new("eth0", 10_000, 1, 1);
     port.netlink = "{\"queues\":[],\n\"napis\":[{\"id\":8193,\"irq\":\"none\"}]}".to_owned();
-    let tree = Copy::build(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
+    let tree = MachineTree::build(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
     assert_data_eq!(
         tree.fails(&["plan"], 1),
         str![[r#"
@@ -475,7 +475,7 @@ fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
         &["lan743x"; 6],
     );
     lan743x.address = "0000:83:00.0".to_owned();
-    let tree = Copy::build(&two_nodes([atlantic, lan743x]));
+    let tree = MachineTree::build(&two_nodes([atlantic, lan743x]));
     let host = tree.host();
     assert_eq!(
         vectors(&host.interfaces[0]),
@@ -504,7 +504,7 @@ fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
 
 #[test]
 fn more_vectors_of_one_name_than_the_driver_requests_are_all_data() {
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "atlantic",
         Port::new("eth0", 10_000, 4, 4),
         97,
@@ -529,7 +529,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
         card.address = address.to_owned();
         card
     };
-    let tree = Copy::build(&two_nodes([
+    let tree = MachineTree::build(&two_nodes([
         one("eth1", "0000:82:00.0", 94),
         one("eth10", "0000:82:00.1", 106),
     ]));
@@ -551,7 +551,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
 #[test]
 fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ixgbe",
         Port::new("ens1f0", 10_000, 2, 2),
         30,
@@ -563,7 +563,7 @@ fn a_renamed_interface_keeps_its_vectors() {
     );
     let reported = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
     let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&reported);
-    let host = Copy::build(&two_nodes([card("ixgbe", port, 30, &names)])).host();
+    let host = MachineTree::build(&two_nodes([card("ixgbe", port, 30, &names)])).host();
     assert_eq!(
         vectors(&host.interfaces[0]),
         ["30=combined 0 netlink", "31=combined 1 netlink"]
@@ -577,7 +577,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     port.state = "down".to_owned();
     port.speed = None;
     // Allocated and not requested.
-    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
+    let tree = MachineTree::build(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
     tree.make_dir("proc/irq/0");
     assert!(tree.host().interfaces[0].vectors.is_empty());
     let plan = tree.plan(&["eth0"]);
@@ -606,7 +606,7 @@ fn a_queue_of_an_interface_that_was_never_up_weighs_as_one_of_all_its_queues() {
             function(0, "eth0", "up", &all),
             function(1, "eth1", state, &all[..2]),
         ];
-        let plan = Copy::build(&host).plan(&[]);
+        let plan = MachineTree::build(&host).plan(&[]);
         let cores = planned(of(&plan, "eth0")).iter().unique().count();
         let of_plan = |measure| plan.score.of(measure);
         (
@@ -633,10 +633,10 @@ fn a_line_belongs_to_a_card_that_is_down_only_by_a_handler_of_its_own() {
         port.state = "down".to_owned();
         let mut line = card(driver, port, 30, &[action]);
         line.msi = false;
-        let plan = Copy::build(&two_nodes([line.clone()])).plan(&["eth0"]);
+        let plan = MachineTree::build(&two_nodes([line.clone()])).plan(&["eth0"]);
         assert_eq!(codes(of(&plan, "eth0")), expected, "{driver}: {action}");
         line.ports[0].state = "up".to_owned();
-        let plan = Copy::build(&two_nodes([line])).plan(&["eth0"]);
+        let plan = MachineTree::build(&two_nodes([line])).plan(&["eth0"]);
         assert!(
             !codes(of(&plan, "eth0")).contains(&"no-vectors"),
             "{driver}: {action}"
@@ -655,7 +655,7 @@ fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
         &["eth1-TxRx-0"],
     );
     gone.address = "0000:83:00.0".to_owned();
-    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &names), gone]));
+    let tree = MachineTree::build(&two_nodes([card("ixgbe", port, 30, &names), gone]));
     // /sys/class/net still lists it, as a broken link; a vector of the other interface has lost its directory.
     std::fs::remove_dir_all(
         tree.dir()
@@ -675,7 +675,7 @@ const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
 
 #[test]
 fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth0", 10_000, 2, 2),
         98,
@@ -699,7 +699,7 @@ fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
 
 #[test]
 fn an_irq_without_such_a_file_is_looked_up_in_the_list_of_all() {
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth0", 10_000, 2, 2),
         98,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, assert_line, document, good, text};
+use crate::support::run::{MachineTree, assert_line, document, good, text};
 use crate::support::wait_until;
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
@@ -28,7 +28,7 @@ const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
 
 /// A watcher of a copied machine, which has the sockets of journald and of systemd.
 struct Watching<'a> {
-    machine: &'a Copy,
+    machine: &'a MachineTree,
     process: Child,
     journal: UnixDatagram,
     manager: UnixDatagram,
@@ -37,12 +37,12 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn start(machine: &'a Copy, args: &[&str]) -> Self {
+    fn start(machine: &'a MachineTree, args: &[&str]) -> Self {
         Self::start_with(machine, machine.dir(), args, &[])
     }
 
     fn start_with(
-        machine: &'a Copy,
+        machine: &'a MachineTree,
         root: &Path,
         args: &[&str],
         environment: &[(&str, &str)],
@@ -54,7 +54,7 @@ impl<'a> Watching<'a> {
     /// `program` takes the arguments of nicpin.
     fn start_by(
         mut program: Command,
-        machine: &'a Copy,
+        machine: &'a MachineTree,
         root: &Path,
         args: &[&str],
         environment: &[(&str, &str)],
@@ -186,13 +186,13 @@ fn received(socket: &UnixDatagram, text: &str) -> String {
 }
 
 /// What a message to the journal says, with `ROOT` for the directory of the machine.
-fn message(machine: &Copy, entry: &str) -> String {
+fn message(machine: &MachineTree, entry: &str) -> String {
     let lines = entry.lines().find_map(|line| line.strip_prefix("MESSAGE="));
     machine.rooted(lines.unwrap_or_else(|| panic!("{entry}")))
 }
 
 /// `watcher` in the status.
-fn watcher(machine: &Copy) -> Value {
+fn watcher(machine: &MachineTree) -> Value {
     document(machine, &["status"])["watcher"].take()
 }
 
@@ -202,12 +202,12 @@ fn about_watch(screen: &str) -> String {
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
-fn affinity(machine: &Copy, file: &str) -> String {
+fn affinity(machine: &MachineTree, file: &str) -> String {
     machine.read(file).trim().to_owned()
 }
 
 /// The text and the time of each file that a command might write.
-fn texts_and_times(machine: &Copy) -> BTreeMap<String, (String, i64, i64)> {
+fn texts_and_times(machine: &MachineTree) -> BTreeMap<String, (String, i64, i64)> {
     let of = |path: String| {
         let stat = std::fs::symlink_metadata(machine.path(&path)).unwrap();
         let text = std::fs::read_to_string(machine.path(&path)).unwrap_or_default();
@@ -218,7 +218,7 @@ fn texts_and_times(machine: &Copy) -> BTreeMap<String, (String, i64, i64)> {
 
 #[test]
 fn what_another_program_writes_again_and_again_is_restored_later_each_time() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
     assert_data_eq!(
         watching.told("READY=1"),
@@ -316,7 +316,7 @@ NICPIN_WRITERS=
 /// Its IRQ is another one since: nobody has written that.
 #[test]
 fn a_new_irq_behind_a_queue_is_restored_at_once() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     good(&machine, &["apply"]);
     let leave = |interface: &str, path: &str, value: &str| {
         machine.write(IRQ, "ff\n");
@@ -336,7 +336,7 @@ fn a_new_irq_behind_a_queue_is_restored_at_once() {
 
 #[test]
 fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &[]);
     watching.ran("start");
     let second = machine.fails(&["watch"], 1);
@@ -375,7 +375,7 @@ fn a_watcher_sees_its_runs_end_whatever_its_caller_does_with_sigchld() {
     };
     let plain = || Command::new(env!("CARGO_BIN_EXE_nicpin"));
     for (program, is_blocked) in [(ignoring(), false), (plain(), true), (ignoring(), true)] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let root = machine.path("/");
         // What this thread blocks, the programs that it starts block.
         let children = SigSet::from(Signal::SIGCHLD);
@@ -392,7 +392,7 @@ fn a_watcher_sees_its_runs_end_whatever_its_caller_does_with_sigchld() {
 
 #[test]
 fn an_observer_writes_nothing() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = texts_and_times(&machine);
     let watching = Watching::start(&machine, &["--observe"]);
     assert_eq!(watching.ran("start")["changed"], 24);
@@ -424,7 +424,7 @@ watcher     observes since [..] (process [..]), 2 runs
 
 #[test]
 fn what_the_machine_does_not_have_ends_the_watcher() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     assert_data_eq!(
         machine.fails(&["watch", "--scope", "node:9"], 64),
         str![[r"
@@ -438,7 +438,7 @@ nicpin: --scope: node 9 of the scope does not exist or has no usable CPU
 /// What was not set is not found changed, again and again.
 #[test]
 fn a_vector_that_cannot_be_moved_is_not_guarded() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     // nicpin writes to no file that has another name.
     std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
     let watching = Watching::start(&machine, &["--guard"]);
@@ -449,7 +449,7 @@ fn a_vector_that_cannot_be_moved_is_not_guarded() {
 
 #[test]
 fn runs_take_the_selectors_and_options_of_the_watcher() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.read("/proc/irq/27/smp_affinity");
     let options = ["--scope", "remote", "--no-avoid-cpu0", "--xps=off", "nic0"];
     let watching = Watching::start(&machine, &options);
@@ -475,7 +475,7 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
 /// `check` beside a watcher that has just started, and here waits, plans as the watcher will.
 #[test]
 fn cpus_that_a_cgroup_has_alone_are_left_out_before_the_first_run() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     good(&machine, &["apply"]);
     let cgroup = "/sys/fs/cgroup/guest";
     std::fs::create_dir_all(machine.path(cgroup)).unwrap();
@@ -493,7 +493,7 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_before_the_first_run() {
 /// CRI-O writes the list for each pod that has CPUs of its own.
 #[test]
 fn the_list_of_cpus_for_irqs_is_followed_while_it_changes() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let list = "/proc/irq/default_smp_affinity";
     // In one write, as the kernel changes it.
     let set = |mask: &str| std::fs::write(machine.path(list), format!("{mask}\n")).unwrap();
@@ -519,7 +519,7 @@ fn the_list_of_cpus_for_irqs_is_followed_while_it_changes() {
 /// Partitions of cgroup v2 that come, change and go; the policy file has the last word.
 #[test]
 fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let cgroups = "/sys/fs/cgroup";
     // In one write, as the kernel changes them: an empty file would be a state of its own.
     let make = |name: &str, partition: &str, cpus: &str| {
@@ -625,7 +625,7 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
 
 #[test]
 fn irqbalance_that_starts_is_an_event() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &[]);
     watching.ran("start");
     for _ in 0..2 {
@@ -643,7 +643,7 @@ fn irqbalance_that_starts_is_an_event() {
 /// The file is complete at any moment; `tests/monitoring.sh` has a reader.
 #[test]
 fn metrics_are_written_after_each_run() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let file = machine.path("/metrics.prom");
     let watching = Watching::start(&machine, &["--guard", "--metrics", file.to_str().unwrap()]);
     let sample = |name: &str| {
@@ -679,7 +679,7 @@ fn metrics_are_written_after_each_run() {
 
 #[test]
 fn systemd_learns_that_it_is_alive() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching =
         Watching::start_with(&machine, machine.dir(), &[], &[("WATCHDOG_USEC", "200000")]);
     watching.ran("start");
@@ -692,7 +692,7 @@ fn systemd_learns_that_it_is_alive() {
 /// A shell below a user's service manager has the variable, too, and may redirect standard error.
 #[test]
 fn messages_go_to_standard_error_that_is_not_the_journals_stream() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let mut watching = Watching::start_by(
         {
             let mut shell = Command::new("sh");
@@ -718,7 +718,7 @@ fn messages_go_to_standard_error_that_is_not_the_journals_stream() {
 /// Nobody else maps this program's file, and most of the watcher's memory would be its pages.
 #[test]
 fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &[]);
     watching.ran("start");
     let smaps = format!("/proc/{}/smaps", watching.process.id());
@@ -750,7 +750,7 @@ fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
 /// A unit that starts, and gets other CPUs.
 #[test]
 fn interrupts_follow_a_unit() {
-    let machine = Copy::of("x460");
+    let machine = MachineTree::of("x460");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
     std::fs::create_dir_all(machine.path("/sys/fs/cgroup/system.slice")).unwrap();

@@ -10,7 +10,7 @@ use snapbox::{assert_data_eq, str};
 
 use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::is_full;
-use crate::support::run::{Copy, assert_line};
+use crate::support::run::{MachineTree, assert_line};
 use crate::support::schema::meets;
 use crate::support::two_node::{
     at, atomic, machine, on_trial, planned, planned_for, restored, run, state,
@@ -24,7 +24,7 @@ use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
-fn read(machine: &Copy, path: &str) -> String {
+fn read(machine: &MachineTree, path: &str) -> String {
     machine.read(path).trim().to_owned()
 }
 
@@ -172,7 +172,7 @@ fn planned_by_record(root: &Root) -> Result<(Machine, Plan), ApplyError> {
 /// Before Linux 6.12 only the write shows it; steering for moves that did not happen would be worse than none.
 #[test]
 fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let (_, first) = planned_by_record(&Root::open(&at(&machine)).unwrap()).unwrap();
     let is_vector = |write: &&Write| write.kind == SettingKind::Vector;
     let vectors: Vec<_> = first.writes.iter().filter(is_vector).collect();
@@ -200,7 +200,7 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
 
 #[test]
 fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let at_once = Root::open(&at(&machine)).unwrap();
     let (_, first) = planned_by_record(&at_once).unwrap();
     apply::apply(&at_once, Options::default(), planned_by_record).unwrap();
@@ -650,7 +650,7 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     assert!(!done.failed() && done.tally.managed > 0);
     // The machine has not changed: a stored plan still fits.
     let stored = machine.path("/plan.json");
-    let before_apply = Copy::of("two-node")
+    let before_apply = MachineTree::of("two-node")
         .nicpin(&["plan", "--json", "nic0"])
         .stdout;
     std::fs::write(&stored, before_apply).unwrap();
@@ -746,7 +746,7 @@ fn vectors_for_which_there_is_no_room() {
         ("0-15", None),
     ];
     for (full, expected) in cases {
-        let machine = Copy::of("x460");
+        let machine = MachineTree::of("x460");
         let before = machine.texts();
         let full_cpus = CpuSet::parse_list(full).unwrap();
         let no_room = move |access: FileAccess<'_>| {

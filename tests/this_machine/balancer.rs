@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::is_full;
-use crate::support::run::{Copy, Run, is_root};
+use crate::support::run::{MachineTree, Run, is_root};
 use crate::support::tree::put;
 
 /// A word, and the directory for the socket, or nothing for a socket without a file.
@@ -142,7 +142,7 @@ impl Drop for Balancer {
     }
 }
 
-fn process(machine: &Copy, pid: u32, user: u32) {
+fn process(machine: &MachineTree, pid: u32, user: u32) {
     let top = machine.path("/");
     put(
         &top,
@@ -162,7 +162,7 @@ fn process(machine: &Copy, pid: u32, user: u32) {
 }
 
 /// The machine is the root directory of nicpin; returns the time, too.
-fn nicpin(machine: &Copy, args: &[&str]) -> (Run, Duration) {
+fn nicpin(machine: &MachineTree, args: &[&str]) -> (Run, Duration) {
     let script = "for d in usr lib lib64; do
             [ -e /$d ] || continue
             mkdir -p $T/$d && mount --bind /$d $T/$d || exit 99
@@ -182,7 +182,7 @@ fn nicpin(machine: &Copy, args: &[&str]) -> (Run, Duration) {
 pub fn is_asked() {
     assert!(is_root());
     for with_file in [true, false] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let top = machine.path("/");
         let balancer = Balancer::start(with_file.then_some(top.as_path()), "good", 0, None);
         process(&machine, balancer.pid(), 0);
@@ -227,7 +227,7 @@ pub fn costs_at_most_five_seconds() {
                 continue;
             }
             scope.spawn(move || {
-                let machine = Copy::of("two-node");
+                let machine = MachineTree::of("two-node");
                 let balancer = Balancer::start(Some(machine.dir()), word, 0, None);
                 process(&machine, balancer.pid(), 0);
                 let (run, time) = nicpin(&machine, &["apply"]);
@@ -255,7 +255,7 @@ pub fn costs_at_most_five_seconds() {
 
 /// Any user can run a program of this name, and bind any name that is not a file.
 pub fn impostors_are_not_asked() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let impostor = Balancer::start(None, "good", 65534, None);
     process(&machine, impostor.pid(), 65534);
     let (run, _) = nicpin(&machine, &["apply"]);
@@ -263,7 +263,7 @@ pub fn impostors_are_not_asked() {
     assert!(!run.stdout.contains("irqbalance"), "{}", run.stdout);
     // Another process, of nobody or of root, has the socket of root's irqbalance.
     for user in [65534, 0] {
-        let machine = Copy::of("two-node");
+        let machine = MachineTree::of("two-node");
         let real = std::process::id();
         process(&machine, real, 0);
         let impostor = Balancer::start(None, "good", user, Some(real));

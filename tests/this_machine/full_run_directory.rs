@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::support::run::Copy;
+use crate::support::run::MachineTree;
 
 /// Mounts a tmpfs of 64 kB on `/run` of the machine, in a mount namespace of its own; `fill` fills it.
-fn with_small_run(machine: &Copy, script: &str) {
+fn with_small_run(machine: &MachineTree, script: &str) {
     let root = machine.path("/");
     let setup = "mkdir -p $ROOT/run && mount -t tmpfs -o size=64k none $ROOT/run || exit 1
         fill() { dd if=/dev/zero of=$ROOT/run/full bs=1k count=64 2>/dev/null; ! dd if=/dev/zero of=$ROOT/run/more bs=1k count=1 2>/dev/null; }
@@ -27,7 +27,7 @@ fn with_small_run(machine: &Copy, script: &str) {
 }
 
 pub fn a_full_run_keeps_nothing_from_being_restored() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.texts();
     let script =
         "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";

@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::kernel::let_write;
-use crate::support::run::{Copy, copied_binary};
+use crate::support::run::{MachineTree, copied_binary};
 
 /// Two users are needed.
 pub fn a_policy_of_another_user() {
-    let machine = Copy::with_policy(0o664);
+    let machine = MachineTree::with_policy(0o664);
     let path = machine.path("/etc/nicpin.toml");
     let own = |uid, gid| std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
     // The groups of root and of the user who runs nicpin are trusted like the users.
@@ -34,7 +34,7 @@ pub fn a_policy_of_another_user() {
 }
 
 pub fn only_root_applies() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.open_to_all();
     machine.set_mode("/", 0o755);
     let before = machine.snapshot();
@@ -89,7 +89,7 @@ pub fn hidden_processes_fail_no_command() {
 
 /// A file system with POSIX ACLs is needed.
 pub fn an_acl_of_another_user() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for path in [
         "/etc/nicpin.toml",

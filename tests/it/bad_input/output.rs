@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{MachineTree, fixture, nicpin};
 use crate::support::temporary;
 
 #[test]
@@ -51,7 +51,7 @@ nicpin: standard output: no space left on device (ENOSPC)
 /// An existing file is replaced as a whole, with its permissions; a link is not followed and stays.
 #[test]
 fn files_for_output() {
-    let (machine, dir) = (Copy::of("two-node"), temporary());
+    let (machine, dir) = (MachineTree::of("two-node"), temporary());
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (file, other, link) = (path("file.svg"), path("other"), path("link.svg"));
     std::fs::write(&file, "before").unwrap();

@@ -2,11 +2,11 @@
 
 use snapbox::{assert_data_eq, str};
 
-use crate::support::run::{Copy, document, expect, nicpin};
+use crate::support::run::{MachineTree, document, expect, nicpin};
 
 #[test]
 fn an_unknown_interface_names_the_nearest() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     for command in ["plan", "check", "apply"] {
         assert_data_eq!(
             machine.fails(&[command, "eth22"], 1),
@@ -34,7 +34,7 @@ nicpin: no interface matches `driver:mlx4_en`; there is driver:mlx5_core, driver
 
 #[test]
 fn a_malformed_selector_is_a_usage_error() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let selectors = ["pci:21", "node:first", "driver:"];
     let said = selectors.map(|selector| machine.fails(&["plan", selector], 64));
     assert_data_eq!(
@@ -50,7 +50,7 @@ nicpin: `driver:` is not a selector: expected a driver name such as driver:mlx5_
 
 #[test]
 fn other_programs_words_point_to_commands() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let fails = |args: &[&str], code| {
         let said = machine.fails(args, code);
         format!("$ nicpin {}\n{said}", args.join(" "))
@@ -97,7 +97,7 @@ nicpin: no interface matches `21:00.7`; there is pci:0000:21:00.0, pci:0000:41:0
 
 #[test]
 fn a_dry_run_is_the_plan() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let before = machine.snapshot();
     for format in ["json", "table"] {
         let (plan, dry) = (
@@ -142,7 +142,7 @@ fn a_dry_run_is_the_plan() {
 
 #[test]
 fn an_interface_name_is_exact() {
-    let machine = Copy::of("dl980");
+    let machine = MachineTree::of("dl980");
     let said = ["eth", "eth11"].map(|name| machine.fails(&["plan", name], 1));
     assert_data_eq!(
         said.concat(),

@@ -5,7 +5,7 @@ use snapbox::str;
 use super::{card, vectors};
 use crate::support::host::{fix_of, of, plan_with};
 use crate::support::machine::{MachineSpec, Port, two_nodes};
-use crate::support::run::{Copy, assert_line};
+use crate::support::run::{MachineTree, assert_line};
 use nicpin::machine::Role;
 
 /// With few vectors, the ports of mlx4 take those that the fewest use: which is known to netlink alone.
@@ -37,7 +37,7 @@ fn a_port_on_the_vectors_of_another_moves_both() {
     machine
         .cards
         .push(card("mana", "e0", 2, 2, 30, &names).port(second));
-    let tree = Copy::build(&machine);
+    let tree = MachineTree::build(&machine);
     let [both, alone] = [&[][..], &["e1"]].map(|selectors| tree.plan(selectors));
     // Two queues on a core, those of its number of both.
     let busiest = |plan: &nicpin::plan::Plan| plan.score.max_vectors_per_core;
@@ -266,7 +266,7 @@ fn representors_add_no_vector_in_use_to_their_port_s() {
 /// Sub-functions share vectors with each other, and not with their parent function.
 #[test]
 fn the_vectors_of_sub_functions_are_the_first_one_s() {
-    let tree = Copy::build(&two_nodes([card(
+    let tree = MachineTree::build(&two_nodes([card(
         "mlx5_core",
         "eth0",
         1,

@@ -10,10 +10,15 @@ use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 
 use super::{machine, reported};
-use crate::support::run::{Copy, assert_line, expect, text};
+use crate::support::run::{MachineTree, assert_line, expect, text};
 
 /// The answer about connections from these ports, and one of the machine with itself.
-fn connections(machine: &Copy, name: &str, ports: RangeInclusive<u32>, format: &str) -> String {
+fn connections(
+    machine: &MachineTree,
+    name: &str,
+    ports: RangeInclusive<u32>,
+    format: &str,
+) -> String {
     let mut lines = String::new();
     for port in ports {
         lines += &format!("ESTAB 0 0 10.0.0.2:5201 10.0.0.1:{port}\n\t cubic rto:204\n");
@@ -78,7 +83,7 @@ tcp       10.0.0.1:40001  10.0.0.2:5201  nic0       3      7
 }
 
 /// An interface above others, as the kernel lists it.
-fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
+fn stack(machine: &MachineTree, name: &str, kind: &str, lowers: &[&str]) {
     let dir = format!("/sys/class/net/{name}");
     for lower in lowers {
         std::fs::create_dir_all(machine.path(&format!("{dir}/lower_{lower}"))).unwrap();

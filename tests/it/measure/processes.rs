@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use serde_json::Value;
 
 use super::{lines, pid, started_on};
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{MachineTree, fixture, nicpin};
 
 #[test]
 fn a_command_is_measured_and_its_failure_is_reported() {
@@ -45,7 +45,7 @@ fn a_command_is_measured_and_its_failure_is_reported() {
         run.stderr
     );
     // That interrupts cannot be counted is said, too.
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     machine.remove("/proc/irq");
     let absent = format!(
         "nicpin: {}: no such file",

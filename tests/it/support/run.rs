@@ -103,13 +103,13 @@ impl Run {
 }
 
 /// A machine as a tree that can be written to.
-pub struct Copy {
+pub struct MachineTree {
     dir: tempfile::TempDir,
     /// Made at its first use.
     binary: OnceLock<(tempfile::TempDir, PathBuf)>,
 }
 
-impl Copy {
+impl MachineTree {
     pub fn of(name: &str) -> Self {
         let dir = temporary();
         super::tree::copy_tree(&fixture(name), dir.path());
@@ -462,7 +462,7 @@ pub fn is_root() -> bool {
 }
 
 /// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
-pub fn good(machine: &Copy, args: &[&str]) -> String {
+pub fn good(machine: &MachineTree, args: &[&str]) -> String {
     let run = machine.nicpin(args);
     assert_eq!(
         (run.code, run.stderr.as_str()),
@@ -474,7 +474,7 @@ pub fn good(machine: &Copy, args: &[&str]) -> String {
 }
 
 /// Runs it with `--json` and exit code 0, and gives its document.
-pub fn document(machine: &Copy, args: &[&str]) -> Value {
+pub fn document(machine: &MachineTree, args: &[&str]) -> Value {
     let run = machine.nicpin(&[args, &["--json"]].concat());
     assert_eq!(
         (run.code, run.stderr.as_str()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::host::read_and_plan;
-use super::run::Copy;
+use super::run::MachineTree;
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
@@ -11,8 +11,8 @@ use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 
 /// two-node with a file of every kind that apply writes.
-pub fn machine() -> Copy {
-    let machine = Copy::of("two-node");
+pub fn machine() -> MachineTree {
+    let machine = MachineTree::of("two-node");
     machine.put("/proc/sys/net/core/rps_sock_flow_entries", "0");
     machine
 }
@@ -43,16 +43,16 @@ pub fn on_trial() -> Options {
     }
 }
 
-pub fn at(machine: &Copy) -> std::path::PathBuf {
+pub fn at(machine: &MachineTree) -> std::path::PathBuf {
     machine.path("/")
 }
 
-pub fn state(machine: &Copy) -> Option<String> {
+pub fn state(machine: &MachineTree) -> Option<String> {
     std::fs::read_to_string(machine.path("/run/nicpin/state.json")).ok()
 }
 
 /// Also compares settings and record with those before the first apply.
-pub fn restored(machine: &Copy, before: &BTreeMap<String, String>, what: &str) {
+pub fn restored(machine: &MachineTree, before: &BTreeMap<String, String>, what: &str) {
     let root = Root::open(&at(machine)).unwrap();
     let undone = apply::restore(&root, Options::default().wait).unwrap();
     assert!(undone.is_none_or(|undone| undone.complete()), "{what}");

@@ -7,12 +7,12 @@ use nix::sys::signal::Signal;
 use snapbox::{assert_data_eq, str};
 
 use super::{IRQ, Watching, about_watch, affinity, message, texts_and_times, watcher};
-use crate::support::run::{Copy, document};
+use crate::support::run::{MachineTree, document};
 use crate::support::trial::watched_to_the_end;
 
 #[test]
 fn a_restore_pauses_the_watcher_until_the_next_apply() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
     watching.ran("start");
     assert_eq!(document(&machine, &["restore"])["watcher_paused"], true);
@@ -62,7 +62,7 @@ nicpin watch is no longer paused.
 #[test]
 fn only_what_is_to_stay_ends_the_pause() {
     const PAUSE: &str = "/run/nicpin/watch-paused.json";
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &[]);
     watching.ran("start");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -105,7 +105,7 @@ nicpin watch is no longer paused.
 /// A trial of which nothing is left has not begun for the watcher.
 #[test]
 fn the_watcher_waits_for_no_trial_that_was_undone() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &["--observe"]);
     watching.ran("start");
     std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
@@ -120,7 +120,7 @@ fn the_watcher_waits_for_no_trial_that_was_undone() {
 
 #[test]
 fn a_trial_is_not_corrected() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
     watching.ran("start");
     let planned = affinity(&machine, IRQ);
@@ -143,7 +143,7 @@ fn a_trial_is_not_corrected() {
 /// As when systemd starts it again.
 #[test]
 fn a_watcher_that_starts_during_a_trial_says_what_it_waits_for() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     document(&machine, &["apply", "--try", "3600"]);
     let watching = Watching::start(&machine, &[]);
     assert_data_eq!(

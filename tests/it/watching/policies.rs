@@ -7,11 +7,11 @@ use nix::sys::signal::Signal;
 use snapbox::{assert_data_eq, str};
 
 use super::{IRQ, Watching, affinity, message};
-use crate::support::run::{Copy, assert_line, text};
+use crate::support::run::{MachineTree, assert_line, text};
 
 #[test]
 fn a_policy_is_taken_when_it_is_valid() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     let watching = Watching::start(&machine, &[]);
     watching.ran("start");
     let first = machine.read("/etc/nicpin.toml");
@@ -64,7 +64,7 @@ nicpin: ROOT/etc/nicpin.toml: line 1, column 1: unknown key `exlude`; expected o
 
 #[test]
 fn what_a_rule_asks_in_vain_is_said() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     let rule = "[[rule]]\nmatch = { name = \"nic0\" }\nset = { rss = 4 }\n";
     machine.write("/etc/nicpin.toml", rule);
     let messages = [&["--observe"][..], &[]].map(|options| {
@@ -86,7 +86,7 @@ start: 12 settings changed, 1 failed; nic0 is not planned: RSS over 4 queues req
 /// A Secret of Kubernetes is changed by a link to its new directory, again and again, before the old one is removed.
 #[test]
 fn a_policy_behind_a_link_that_changes_is_followed() {
-    let machine = Copy::with_policy(0o644);
+    let machine = MachineTree::with_policy(0o644);
     let lead = |version: &str, cpu: u32| {
         let directory = format!("/etc/{version}");
         std::fs::create_dir(machine.path(&directory)).unwrap();
@@ -116,7 +116,7 @@ fn a_policy_behind_a_link_that_changes_is_followed() {
 /// Without irqbalance, its directory is waited for in `/run`, too.
 #[test]
 fn a_policy_in_run_of_a_relative_root_is_followed() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let write = |cpu: u32| {
         machine.write(
             "/run/new.toml",
@@ -143,7 +143,7 @@ fn a_policy_in_run_of_a_relative_root_is_followed() {
 /// All kinds of programs write to /dev/null: it is a policy without a line, and no event.
 #[test]
 fn a_policy_that_is_no_file_is_not_waited_for() {
-    let machine = Copy::of("two-node");
+    let machine = MachineTree::of("two-node");
     let watching = Watching::start(&machine, &["--guard", "--config", "/dev/null"]);
     watching.ran("start");
     std::fs::write("/dev/null", "x").unwrap();

@@ -25,6 +25,13 @@ settings() { # FILE
   for irq in $(queue_irqs); do pattern="$pattern|/irq/$irq/"; done
   grep -E "$pattern|xps_" "$1.all" > "$1"
 }
+# Settings of queues that differ from the plan: irqbalance may move a control IRQ to an exclusive CPU meanwhile.
+differing() {
+  local pattern
+  pattern=$(queue_irqs | sed 's|.*|/irq/&/|' | paste -sd '|')
+  nicpin check --exact --json > /tmp/check || [ $? = 2 ] || echo "unknown, and"
+  sed -n 's/.*"path": "\(.*\)".*/\1/p' /tmp/check | grep -c -E "/queues/|$pattern"
+}
 # queues_on CPU: how many queues the plan puts there
 queues_on() { nicpin plan --json | grep -c "^ *\"cpus\": \"$1\",\$"; }
 partition() { # CGROUP CPUS STATE
@@ -58,7 +65,7 @@ poll 5 shows_it
 contains "status" "exclusive CPUs 1" /tmp/status
 nicpin nodes > /tmp/nodes; contains "nodes" "CPUs 1 of node 0 are in exclusive cpuset partitions" /tmp/nodes
 at_least "queues that a plan without the option sends to CPU 1" 1 "$(queues_on 1)"
-expect 0 nicpin check --exact
+equal "settings of queues that differ" 0 "$(differing)"
 fresh
 corrected "a whole node" sh -c "echo 2-3 > $CGROUPS/guest/cpuset.cpus"
 has_state guest root
@@ -112,5 +119,5 @@ partition guest 1 root
 sleep 3
 poll 20 quiet
 settings /tmp/now; same_file "settings" /tmp/planned /tmp/now
-expect 0 nicpin check --exact
+equal "settings of queues that differ" 0 "$(differing)"
 finish
