@@ -163,16 +163,13 @@ impl Vector {
     }
 
     fn reported(&self) -> Option<&CpuSet> {
-        let effective = that_last(self.effective.as_ref(), &self.affinity.cpus);
+        let effective = settled(self.effective.as_ref(), &self.affinity.cpus);
         effective.or(self.counted.as_ref())
     }
 }
 
 /// The effective CPUs, unless the affinity has none of them: the kernel then moves the IRQ at its next interrupt.
-pub(crate) fn that_last<'a>(
-    effective: Option<&'a CpuSet>,
-    affinity: &CpuSet,
-) -> Option<&'a CpuSet> {
+pub(crate) fn settled<'a>(effective: Option<&'a CpuSet>, affinity: &CpuSet) -> Option<&'a CpuSet> {
     effective.filter(|cpus| cpus.is_empty() || cpus.intersects(affinity))
 }
 

@@ -9,7 +9,7 @@ use crate::drivers::Taught;
 use crate::kinds::{SettingKind, Value};
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
-use crate::machine::vector::{HandlerNames, effective, known, that_last};
+use crate::machine::vector::{HandlerNames, effective, known, settled};
 use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -488,6 +488,6 @@ impl PlannedVector {
     }
 
     pub(crate) fn reported(&self) -> Option<&CpuSet> {
-        that_last(self.effective.as_ref(), &self.affinity).or(self.counted.as_ref())
+        settled(self.effective.as_ref(), &self.affinity).or(self.counted.as_ref())
     }
 }
