@@ -224,15 +224,12 @@ pub fn read_and_plan(
     }
     let (mut machine, policy) = read_machine(purpose, cli, root, &target.policy, options)?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
-    let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
-    policy.check_options(&machine, machine.interfaces.iter().filter(is_selected))?;
     if target.is_given() {
         read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
-    let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
+    let mut plan = plan_read(&machine, &policy, &selection)?;
     plan.host.name = read::host_name(root)?;
     irqbalance::note_earlier_bans(root, &mut plan);
-    require_met(&policy, &plan)?;
     if purpose == Purpose::Write {
         require_readable_vectors(root, &machine, &plan)?;
     }
@@ -241,6 +238,15 @@ pub fn read_and_plan(
         require_interfaces(root, select.if_present, &machine)?;
     }
     Ok((machine, plan))
+}
+
+/// Plans for a machine that was read; an error if it cannot meet the options.
+pub fn plan_read(machine: &Machine, policy: &Policy, selection: &Selection) -> Result<Plan> {
+    let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
+    policy.check_options(machine, machine.interfaces.iter().filter(is_selected))?;
+    let plan = nicpin::plan::plan(machine, policy, selection);
+    require_met(policy, &plan)?;
+    Ok(plan)
 }
 
 /// Leaves out CPUs of exclusive cpuset partitions that a running watcher leaves out, also in suggested commands. An

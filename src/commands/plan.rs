@@ -5,13 +5,13 @@ use clap::{Args, ValueEnum};
 
 use self::PlanFormat::{Json, Sh, Table};
 use crate::commands::args::{FormatArgs, General, TargetArgs};
-use crate::commands::inputs::{Purpose, read_and_plan, usage};
+use crate::commands::inputs::{Purpose, plan_read, read_and_plan, read_policy, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::screen::page::Page;
 use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
-use nicpin::machine::Machine;
+use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::{IRQ_CORES, PolicyValue};
 use nicpin::read::ReadOptions;
@@ -77,16 +77,20 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     }
     *out = match format {
         Table if args.workers => {
+            let (select, purpose) = (&target.select, Purpose::Look);
+            let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
+            let (policy, _) = read_policy(purpose, cli, &root, &target.policy)?;
             let leaves_workers = |name: &str, cores: usize| {
-                let mut target = target.clone();
+                let mut policy = policy.clone();
                 let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-                let settings = &mut target.policy.0;
-                settings.set(&IRQ_CORES.entry(), PolicyValue::Number(cores));
-                let planned = read_and_plan(Purpose::Look, cli, &root, &target, options);
-                planned.is_ok_and(|(_, plan)| {
+                let entry = IRQ_CORES.entry();
+                policy.options.set(&entry, PolicyValue::Number(cores));
+                let has_workers = |plan: Plan| {
                     let mut interfaces = plan.interfaces.iter();
-                    interfaces.any(|of| of.name == name && !of.worker_cpus.is_empty())
-                })
+                    interfaces.any(|found| found.name == name && !found.worker_cpus.is_empty())
+                };
+                policy.check_effects().is_ok()
+                    && plan_read(&machine, &policy, &selection).is_ok_and(has_workers)
             };
             screen::shell::workers(&machine, &plan, leaves_workers).show(screen())
         }
