@@ -55,14 +55,14 @@ pub(super) fn refusal(
     error: &io::Error,
 ) -> (Outcome, String) {
     let errno = errno_of(error);
-    let exists = root.exists(path);
+    let exists = || root.exists(path);
     let own = errno.and_then(|errno| {
         kind.meaning(&Answer {
             errno,
             text,
-            exists,
-            has_write_bits: has_write_bits(root, path),
-            online: read_online(root).ok(),
+            exists: &exists,
+            has_write_bits: &|| has_write_bits(root, path),
+            online: &|| read_online(root).ok(),
         })
     });
     let (outcome, why) = match own {
@@ -72,7 +72,7 @@ pub(super) fn refusal(
         None => match errno {
             // ENXIO also if an interrupt controller finds no target.
             Some(ENOENT) => (Vanished, NO_FILE),
-            Some(ENODEV | ENXIO | EIO) if !exists => (Vanished, NO_FILE),
+            Some(ENODEV | ENXIO | EIO) if !exists() => (Vanished, NO_FILE),
             errno => (Refused, words(errno)),
         },
     };

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::Inserted as _;
-use crate::kinds::{Place, SettingId, Value};
-use crate::kinds::{Setting, SettingKind};
+use crate::kinds::{Place, Setting, SettingId, SettingKind, Value};
 use crate::machine::{Interface, Machine};
 use crate::plan::{Plan, PlannedInterface, Write};
 

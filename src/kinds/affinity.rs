@@ -71,13 +71,13 @@ impl Kind for Affinity {
         // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
         // was open.
         let is_unmovable = match answer.errno {
-            EPERM => answer.exists && !answer.has_write_bits,
-            EIO => answer.exists,
+            EPERM => (answer.exists)() && !(answer.has_write_bits)(),
+            EIO => (answer.exists)(),
             _ => false,
         };
         let is_online = || {
             let cpus = CpuSet::parse_kernel_mask(answer.text).unwrap_or_default();
-            (answer.online.as_ref()).is_some_and(|online| online.intersects(&cpus))
+            (answer.online)().is_some_and(|online| online.intersects(&cpus))
         };
         match answer.errno {
             _ if is_unmovable => Some(Unmovable(": the IRQ cannot be moved")),

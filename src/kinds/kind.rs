@@ -32,17 +32,16 @@ pub enum Removed {
     OfflineAndIsolated,
 }
 
-/// The error of a write, with the facts on which its meaning depends.
-#[derive(Debug)]
+/// The error of a write, with the facts on which its meaning may depend: they are read only if it does.
 pub struct Answer<'a> {
     pub(crate) errno: Errno,
     /// The text that was written.
     pub(crate) text: &'a str,
     /// Whether the file is there after the error.
-    pub(crate) exists: bool,
-    pub(crate) has_write_bits: bool,
-    /// `None` if it cannot be read.
-    pub(crate) online: Option<CpuSet>,
+    pub(crate) exists: &'a dyn Fn() -> bool,
+    pub(crate) has_write_bits: &'a dyn Fn() -> bool,
+    /// `None` if they cannot be read.
+    pub(crate) online: &'a dyn Fn() -> Option<CpuSet>,
 }
 
 /// The meaning of an error, in words that follow those of the error, with the fix.

@@ -9,6 +9,7 @@ mod flow_table;
 mod id;
 mod kind;
 mod ntuple;
+mod queue_file;
 mod rps;
 mod rss;
 mod setting;
@@ -74,10 +75,10 @@ impl Deref for SettingKind {
             Self::Vector => &affinity::Affinity,
             Self::Rss => &rss::RssTable,
             Self::NapiThread => &threads::Thread,
-            Self::Rps => &rps::RpsCpus,
-            Self::RpsFlow => &flow_cnt::FlowCount,
-            Self::Xps => &xps::XpsCpus,
-            Self::XpsRxqs => &xps_rxqs::XpsRxqs,
+            Self::Rps => &rps::RPS_CPUS,
+            Self::RpsFlow => &flow_cnt::RPS_FLOW_CNT,
+            Self::Xps => &xps::XPS_CPUS,
+            Self::XpsRxqs => &xps_rxqs::XPS_RXQS,
             Self::Sysctl => &flow_table::FlowTable,
             Self::Ntuple => &ntuple::Ntuple,
         }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kinds::SettingKind;
-use crate::kinds::{Place, place};
+use crate::kinds::{Place, SettingKind, place};
 use crate::plan::why::Why;
 
 /// A write to one file.

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::kinds::SettingKind;
-use crate::kinds::{Place, place};
+use crate::kinds::{Place, SettingKind, place};
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 
 /// The result of a write.
