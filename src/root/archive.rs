@@ -1,6 +1,6 @@
 //! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::str;
 
 use bstr::{ByteSlice as _, ByteVec as _};
@@ -68,7 +68,7 @@ impl Tree {
         }
     }
 
-    fn from_tar(bytes: &mut impl BufRead) -> Result<Self, ArchiveError> {
+    fn from_tar(bytes: &mut impl Read) -> Result<Self, ArchiveError> {
         let mut tree = Self::default();
         let mut archive = tar::Archive::new(Forward { bytes, at: 0 });
         for entry in archive.entries_with_seek()? {
@@ -169,21 +169,16 @@ impl<R: Read> Read for Forward<R> {
     }
 }
 
-impl<R: BufRead> Seek for Forward<R> {
+impl<R: Read> Seek for Forward<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let SeekFrom::Current(skip) = to else {
             return Err(ErrorKind::Unsupported.into());
         };
-        let mut skip = usize::try_from(skip).map_err(io::Error::other)?;
-        while skip > 0 {
-            let here = self.bytes.fill_buf()?.len().min(skip);
-            if here == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            self.bytes.consume(here);
-            self.at += here as u64;
-            skip -= here;
+        let skip = u64::try_from(skip).map_err(io::Error::other)?;
+        if io::copy(&mut self.bytes.by_ref().take(skip), &mut io::sink())? < skip {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
+        self.at += skip;
         Ok(self.at)
     }
 }
