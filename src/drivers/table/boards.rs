@@ -14,11 +14,11 @@ pub(super) const DRIVERS: &[Driver] = &[
     // All vectors have the interface's name: one for each CPU, which has receive queue N and the transmit queues of
     // that CPU, then the link's; with `queue_mode=0` the one receive queue has a vector after those of the CPUs
     // (mvpp2_main.c:4735, 5866).
-    Driver::new("mvpp2", BARE, &["eth0 = combined"])
+    Driver::new("mvpp2", BARE, &[])
         .order(&[Queues(Rx), Others(0, 1)])
         .page(PER_CPU)
         .facts(&[KeepsAffinity]),
-    Driver::new("mvneta", BARE, &["eth0 = combined"]).page(PER_CPU),
+    Driver::new("mvneta", BARE, &[]).page(PER_CPU),
     Driver::new(
         "amd-xgbe",
         &[
@@ -37,7 +37,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
     )
     .page(SETS_ITS_OWN),
-    Driver::new("dwc-xlgmac", INTEL, &["eth0-TxRx-0 = combined 0"]).facts(&[FixedChannels]),
+    Driver::new("dwc-xlgmac", INTEL, &[]).facts(&[FixedChannels]),
     // stmmac, which has a driver name for each board.
     Driver::new(
         "dwc-eth-dwmac rk_gmac-dwmac stmmaceth intel-eth-pci",

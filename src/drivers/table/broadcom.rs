@@ -37,7 +37,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         "rewritten at every open",
     ])
     .facts(&[AcceleratedRfs]),
-    Driver::new("bnge bng_en", BNXT, &["eth0-TxRx-0 = combined 0"]).page(SETS_ITS_OWN),
+    Driver::new("bnge bng_en", BNXT, &[]).page(SETS_ITS_OWN),
     Driver::new(
         "tg3",
         &[

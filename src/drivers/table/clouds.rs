@@ -6,20 +6,21 @@ use crate::drivers::row::Fact::{
     FixedChannels, HintsAnywhere, MarksL4, PicksTxQueue, PortsShareQueues,
 };
 
+const EFA: &[&str] = &[
+    "efa-comp{n}@pci:{pci} = rdma",
+    "efa-{x}@pci:{pci} = control",
+];
+
 pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "ena",
-        &[
-            "{if}-Tx-Rx-{n} = combined",
-            "ena-mgmnt@pci:{pci} = control",
-            "efa-comp{n}@pci:{pci} = rdma",
-            "efa-{x}@pci:{pci} = control",
-        ],
+        &["{if}-Tx-Rx-{n} = combined", "ena-mgmnt@pci:{pci} = control"],
         &[
             "ens5-Tx-Rx-3 = combined 3",
             "ena-mgmnt@pci:0000:00:05.0 = control",
         ],
     )
+    .rdma(EFA)
     .page([
         "queue",
         "**sets its own** (`i % online CPUs`)",
@@ -238,10 +239,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     .page(SETS_ITS_OWN),
     Driver::new(
         "efa",
-        &[
-            "efa-comp{n}@pci:{pci} = rdma",
-            "efa-{x}@pci:{pci} = control",
-        ],
+        EFA,
         &[
             "efa-comp0@pci:0000:00:06.0 = rdma 0",
             "efa-mgmnt@pci:0000:00:06.0 = control",

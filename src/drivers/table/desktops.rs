@@ -12,7 +12,7 @@ const ONE_NAME: [&str; 4] = [
 
 pub(super) const DRIVERS: &[Driver] = &[
     // A vector for each pair of queues; after them link, PTP and (the vendor's driver) GPIO.
-    Driver::new("atlantic", BARE, &["eth0 = combined"])
+    Driver::new("atlantic", BARE, &[])
         .order(&[Queues(Combined), Others(0, 3)])
         .page(ONE_NAME),
     // The first vector serves all else.
@@ -38,17 +38,17 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["{if} = combined if alone", "{if}-{n} = combined of r8127"],
         &["enp3s0-8 = combined 8"],
     ),
-    Driver::new("e1000 r8169", BARE, &["enp6s0 = combined"]).page(ONE_IRQ),
+    Driver::new("e1000 r8169", BARE, &[]).page(ONE_IRQ),
     // An IRQ for each queue, requested in their order (macb_main.c:4272).
-    Driver::new("macb", BARE, &["eth0 = combined"])
+    Driver::new("macb", BARE, &[])
         .order(&[Queues(Combined)])
         .page(ONE_IRQ),
     Driver::new(
         "8139cp 8139too b44 bcmgenet bgmac-enet gem ibmveth tn40xx",
         BARE,
-        &["eth0 = combined"],
+        &[],
     ),
-    Driver::new("alx", INTEL, &["eth0-TxRx-0 = combined 0"]),
+    Driver::new("alx", INTEL, &[]),
     // The first vector has no number, and queue 0.
     Driver::new(
         "rtase",

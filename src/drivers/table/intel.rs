@@ -103,7 +103,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new("ixgbe", INTEL, &["eth2 = combined"])
         .page(IXGBE)
         .facts(&[MarksL4, QueuesWrap, SteersTcp]),
-    Driver::new("ixgbevf", INTEL, &["eth0-TxRx-0 = combined 0"])
+    Driver::new("ixgbevf", INTEL, &[])
         .page(IXGBE)
         .facts(&[FixedRss]),
     Driver::new(
@@ -115,16 +115,12 @@ pub(super) const DRIVERS: &[Driver] = &[
     .facts(&[SystemKey]),
     Driver::new("igc", INTEL, &["eno2-rx-0 = rx 0", "eth0-unused = control"]).page(IGB),
     // Interface names of 11 characters and more leave no room for the queue.
-    Driver::new("e1000e", INTEL, &["eth0-rx-0 = rx 0"])
+    Driver::new("e1000e", INTEL, &[])
         .order(&[Queues(Rx), Queues(Tx), Others(1, 1)])
         .page(["receive, transmit", "kept (vm)", "one queue", "one queue"])
         .facts(&[SystemKey]),
-    Driver::new("fm10k", INTEL, &["eth0-TxRx-3 = combined 3"]).page(SETS_ITS_OWN),
-    Driver::new("igbvf", INTEL, &["eth0-tx-0 = tx 0"]).order(&[
-        Queues(Tx),
-        Queues(Rx),
-        Others(1, 1),
-    ]),
+    Driver::new("fm10k", INTEL, &[]).page(SETS_ITS_OWN),
+    Driver::new("igbvf", INTEL, &[]).order(&[Queues(Tx), Queues(Rx), Others(1, 1)]),
     // The name of iavf before Linux 4.20.
     Driver::new(
         "i40evf",
@@ -137,5 +133,5 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
     )
     .facts(&[HintsAnywhere]),
-    Driver::new("ice.sf", ICE, &["ice-eth0-TxRx-0 = combined 0"]),
+    Driver::new("ice.sf", ICE, &[]),
 ];

@@ -318,16 +318,12 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
     )
     .page(ONLY_A_HINT),
-    Driver::new("ngbe ngbevf txgbevf", TXGBE, &["eth0-TxRx-1 = combined 1"])
+    Driver::new("ngbe ngbevf txgbevf", TXGBE, &[])
         .page(MANAGED)
         .facts(&[ManagedIrqs]),
-    Driver::new(
-        "txgbe",
-        TXGBE,
-        &["eth0-TxRx-5 = combined 5", "txgbe-link-irq = control"],
-    )
-    .page(MANAGED)
-    .facts(&[ManagedIrqs, SteersTcp]),
+    Driver::new("txgbe", TXGBE, &["eth0-TxRx-5 = combined 5"])
+        .page(MANAGED)
+        .facts(&[ManagedIrqs, SteersTcp]),
     Driver::new(
         "niu",
         &[

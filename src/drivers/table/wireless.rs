@@ -70,7 +70,6 @@ pub(super) const DRIVERS: &[Driver] = &[
             "reo2host-destination-ring4 = data",
             "wbm2host-tx-completions-ring1 = data",
             "ppdu-end-interrupts-mac1 = data",
-            "reo2host-status = control",
             "tcl2host-status-ring = control",
             "wbm2host-rx-release = control",
             "rxdma2host-destination-ring-mac1 = control",
@@ -78,8 +77,6 @@ pub(super) const DRIVERS: &[Driver] = &[
             "host2tcl-input-ring4 = control",
             "ce11 = control",
             "misc-pulse1 = control",
-            "sw-exception = control",
-            "watchdog = control",
         ],
     ),
 ];
