@@ -65,7 +65,7 @@ pub mod root;
 
 pub use apply::{ApplyError, Options, Proof, apply, confirm, end_trial, restore};
 pub use check::check;
-pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
+pub use cpuset::{CpuSet, MaskWidth, NodeSet};
 pub use kinds::{PortId, SettingId, SettingName};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{

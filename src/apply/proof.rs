@@ -70,7 +70,7 @@ impl Proof {
             let path = affinity_file(vector.irq);
             let affinity = read_affinity(root, &path)?.map(|file| {
                 CpuSet::parse_kernel_mask(&file.text)
-                    .map_err(|error| root.content_error(&path, error.to_string()))
+                    .map_err(|reason| root.content_error(&path, reason))
             });
             match affinity.transpose()? {
                 Some(cpus) if cpus == vector.cpus => {}

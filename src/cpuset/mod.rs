@@ -20,7 +20,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 pub(crate) use text::shown;
-pub use text::{CpuSetError, MaskFile, MaskWidth};
+pub use text::{MaskFile, MaskWidth};
 
 /// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set
 /// holds them.
@@ -186,9 +186,9 @@ impl fmt::Debug for CpuSet {
 }
 
 impl FromStr for CpuSet {
-    type Err = CpuSetError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, CpuSetError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         Self::parse_list(text)
     }
 }

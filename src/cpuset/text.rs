@@ -1,42 +1,28 @@
 //! The list form and the mask form of a set of CPUs.
 
-use std::fmt;
+use std::fmt::{self, Display};
+use std::iter::repeat;
 use std::sync::Arc;
 
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 
-/// A text that is neither a CPU list nor a CPU mask.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {expected}: {reason}")]
-pub struct CpuSetError {
-    /// Cut after 60 characters.
-    pub text: String,
-    pub expected: &'static str,
-    pub reason: String,
-}
-
 const LIST: &str = "a CPU list such as 0-3,8";
 const MASK: &str = "a CPU mask such as 00000000,0000010f";
 
-impl CpuSetError {
-    fn new(text: &str, expected: &'static str, reason: impl Into<String>) -> Self {
-        Self {
-            text: shown(text),
-            expected,
-            reason: reason.into(),
-        }
-    }
+/// A text that is neither a CPU list nor a CPU mask.
+fn refused(text: &str, expected: &str, reason: impl Display) -> String {
+    format!("`{}` is not {expected}: {reason}", shown(text))
 }
 
 impl CpuSet {
     /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride (`0-31:1/2`, also
     /// `0-31:2`). Ignores white space and a NUL at either end, and `(null)`, which an unused `nohz_full` prints. Empty
     /// text is the empty set.
-    pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
+    pub fn parse_list(text: &str) -> Result<Self, String> {
         let trimmed = trim(text);
-        let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
+        let error = |reason: String| refused(trimmed, LIST, reason);
         let (mut set, mut named) = (Self::new(), 0);
         for part in trimmed.split(',').map(str::trim) {
             if part.is_empty() || trimmed == "(null)" {
@@ -87,44 +73,28 @@ impl CpuSet {
 
     /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant first.
     /// Accepts a leading `0x`, short and empty groups and a single group of any length.
-    pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
+    pub fn parse_mask(text: &str) -> Result<Self, String> {
         let mask = trim(text);
         let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X"));
-        Ok(Self::parse_groups(mask, digits.unwrap_or(mask), false)?.0)
+        Self::parse_groups(mask, digits.unwrap_or(mask), false)
     }
 
     /// Parses a mask that a kernel printed (`bitmap_string`), and refuses what no kernel prints, so that a damaged file
     /// is not read as a mask.
-    pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
-        Ok(Self::parse_groups(trim(text), trim(text), true)?.0)
+    pub fn parse_kernel_mask(text: &str) -> Result<Self, String> {
+        Self::parse_groups(trim(text), trim(text), true)
     }
 
-    fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<(Self, u32), CpuSetError> {
-        let error = |reason: &str| CpuSetError::new(mask, MASK, reason);
+    fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<Self, String> {
+        let error = |reason: &str| refused(mask, MASK, reason);
         if digits.is_empty() {
             return Err(error("it is empty"));
         }
-        let grouped = of_kernel || digits.contains(',');
-        let (mut set, mut groups) = (Self::new(), 0);
-        let mut rest = Some(digits.as_bytes());
-        while let Some(left) = rest {
-            let base = groups * 32;
-            groups += 1;
-            // Nearly all groups of a wide mask.
-            let same = [(b",00000000", 0), (b",ffffffff", u32::MAX)];
-            let mut same = same.iter().filter(|_| base < MAX_CPUS);
-            let whole = same.find_map(|(group, bits)| Some((left.strip_suffix(*group)?, *bits)));
-            if let Some((before, bits)) = whole {
-                rest = Some(before);
-                if bits != 0 {
-                    set.insert_bits(base, bits.into());
-                }
-                continue;
-            }
-            let comma = left.iter().rposition(|&digit| digit == b',');
-            let group = &left[comma.map_or(0, |comma| comma + 1)..];
-            rest = comma.map(|comma| &left[..comma]);
-            if grouped && group.len() > 8 {
+        let is_grouped = of_kernel || digits.contains(',');
+        let groups = digits.as_bytes().rsplit(|&digit| digit == b',');
+        let mut set = Self::new();
+        for (base, group) in (0..).step_by(32).zip(groups) {
+            if is_grouped && group.len() > 8 {
                 return Err(error("a group has more than eight digits"));
             }
             if of_kernel && group.is_empty() {
@@ -143,7 +113,7 @@ impl CpuSet {
                 }
             }
         }
-        Ok((set, groups))
+        Ok(set)
     }
 
     /// The mask as the kernel prints and accepts it at `width`; `None` if a CPU does not fit.
@@ -151,22 +121,15 @@ impl CpuSet {
         if self.last().is_some_and(|last| last >= width.digits * 4) {
             return None;
         }
-        let digits = width.digits as usize;
-        // Nearly all digits of a wide mask are 0.
-        let mut mask = "00000000,".repeat(digits.div_ceil(8)).into_bytes();
-        mask.pop();
-        mask.drain(..(8 - digits % 8) % 8);
-        let last = mask.len() - 1;
-        for (index, mut word) in self.used_words() {
-            while word != 0 {
-                let digit = word.trailing_zeros() / 4;
-                let place = (index * 16 + digit) as usize;
-                let value = word >> (digit * 4) & 0xf;
-                mask[last - place - place / 8] = b"0123456789abcdef"[value as usize];
-                word ^= value << (digit * 4);
-            }
-        }
-        String::from_utf8(mask).ok()
+        let halves = (self.0.iter()).flat_map(|word| [word & u64::from(u32::MAX), word >> 32]);
+        let groups = width.digits.div_ceil(8) as usize;
+        let mut groups = halves.chain(repeat(0)).take(groups).collect_vec();
+        groups.reverse();
+        let whole = groups
+            .iter()
+            .format_with(",", |group, f| f(&format_args!("{group:08x}")));
+        let excess = (8 - width.digits % 8) % 8;
+        Some(whole.to_string().split_off(excess as usize))
     }
 }
 
@@ -265,17 +228,16 @@ pub struct MaskFile {
 }
 
 impl MaskFile {
-    pub fn parse(text: &str) -> Result<Self, CpuSetError> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let text = trim(text);
-        let (cpus, groups) = CpuSet::parse_groups(text, text, true)?;
         // Eight at most, as in each group.
-        let first = text.bytes().take_while(|byte| *byte != b',').count();
-        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let first = text.find(',').unwrap_or(text.len());
+        let digits = first + 8 * text.matches(',').count();
         Ok(Self {
+            cpus: CpuSet::parse_kernel_mask(text)?,
             text: text.into(),
-            cpus,
             width: MaskWidth {
-                digits: first + (groups - 1) * 8,
+                digits: u32::try_from(digits).unwrap_or(u32::MAX),
             },
         })
     }
@@ -322,9 +284,7 @@ mod tests {
         ] {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad:?}");
         }
-        let again = CpuSet::parse_list(&"0-8191:1/2,".repeat(20_000))
-            .unwrap_err()
-            .to_string();
+        let again = CpuSet::parse_list(&"0-8191:1/2,".repeat(20_000)).unwrap_err();
         assert!(again.contains("no kernel has more than 8192"), "{again}");
     }
 
@@ -384,7 +344,7 @@ mod tests {
             ("0xf00", "not a hex digit"),
             ("\n", "it is empty"),
         ] {
-            let error = CpuSet::parse_kernel_mask(bad).unwrap_err().to_string();
+            let error = CpuSet::parse_kernel_mask(bad).unwrap_err();
             assert!(
                 error.contains(reason) && !error.contains('\n'),
                 "{bad:?}: {error}"
@@ -446,6 +406,6 @@ mod tests {
     #[test]
     fn a_long_bad_text_is_cut() {
         let error = CpuSet::parse_list(&"x".repeat(500)).unwrap_err();
-        assert!(error.to_string().len() < 240, "{error}");
+        assert!(error.len() < 240, "{error}");
     }
 }

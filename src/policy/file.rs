@@ -285,7 +285,7 @@ fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
     };
     match parse(string(item)?) {
         Ok(cpus) if cpus.is_empty() => Err(at(item, "expected at least one CPU")),
-        cpus => cpus.map_err(|error| at(item, error.to_string())),
+        cpus => cpus.map_err(|reason| at(item, reason)),
     }
 }
 

@@ -220,10 +220,9 @@ impl PolicyEntry {
                 let of_list = CpuSet::parse_list(text).err().filter(|_| looks);
                 let is_one = self.shown_words().count() + self.forms.len() == 1;
                 let one_of = if is_one { "" } else { "one of " };
-                SettingError(match of_list {
-                    Some(error) => error.to_string(),
-                    None => format!("`{text}` is not {one_of}{}", self.expected_values()),
-                })
+                SettingError(of_list.unwrap_or_else(|| {
+                    format!("`{text}` is not {one_of}{}", self.expected_values())
+                }))
             })
     }
 

@@ -87,7 +87,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
                 woken_by: None,
                 busy_polls: busy.contains(&pid),
                 affinity: MaskFile::parse(&affinity)
-                    .map_err(|error| root.content_error(&file, error.to_string()))?,
+                    .map_err(|reason| root.content_error(&file, reason))?,
             });
         }
         threads.sort_unstable_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));

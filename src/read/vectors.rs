@@ -454,7 +454,7 @@ fn read_vector(
         row: placed.told.map(|told| told.to_string()),
         node,
         affinity: MaskFile::parse(&text)
-            .map_err(|error| root.content_error(&file, error.to_string()))?,
+            .map_err(|reason| root.content_error(&file, reason))?,
         effective: read_effective(root, irq)?,
         counted: None,
         movable,
