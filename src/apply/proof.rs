@@ -8,7 +8,7 @@ use crate::machine::Counts;
 use crate::machine::files::affinity_file;
 use crate::machine::sample::growth;
 use crate::read::files::{read_affinity, read_effective};
-use crate::read::interrupts::counts_of;
+use crate::read::interrupts::counts;
 use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use crate::report::applied::{Applied, VectorProof};
 use crate::root::{Result, Root};
@@ -46,7 +46,7 @@ impl Proof {
             }
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
-        let last = counts_of(root, &irqs)?;
+        let last = counts(root, &irqs)?;
         Ok(Self {
             watched,
             irqs,
@@ -56,7 +56,7 @@ impl Proof {
 
     /// Returns whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool> {
-        let now = counts_of(root, &self.irqs)?;
+        let now = counts(root, &self.irqs)?;
         for vector in &mut self.watched {
             vector.look(root, &self.last, &now)?;
         }

@@ -1,6 +1,6 @@
 //! The handlers of each IRQ, and its counts on each CPU.
 //!
-//! `/sys/kernel/irq/N` has both for one IRQ; kernels before 4.9 have only `/proc/interrupts` (`show_interrupts` in
+//! `/sys/kernel/irq/N` has the handlers of one IRQ; kernels before 4.9 have only `/proc/interrupts` (`show_interrupts` in
 //! `kernel/irq/proc.c`): a header of the online CPUs, then a row for each IRQ: its number, a count for each of these
 //! CPUs, and text in which names of chips and actions may contain blanks.
 
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use bstr::ByteSlice as _;
 use bstr::io::BufReadExt as _;
 
-use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::cpuset::MAX_CPUS;
 use crate::machine::{CountRow, Counts};
 use crate::read::files::{name_in, number_after, read_again_while};
 use crate::root::{FileError, Result, Root};
@@ -19,57 +19,11 @@ use crate::root::{FileError, Result, Root};
 pub const INTERRUPTS: &str = "/proc/interrupts";
 /// A directory for each IRQ (`Documentation/ABI/testing/sysfs-kernel-irq`).
 pub(super) const IRQS: &str = "/sys/kernel/irq";
-/// The CPUs in `per_cpu_count`.
-pub(crate) const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 pub type Interrupts = BTreeMap<u32, Vec<String>>;
 
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     read_untorn(root, |source| read_counts(source, irqs))
-}
-
-/// Since boot, by possible CPU, from `per_cpu_count` if the kernel has it: other IRQs need not be read.
-pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
-    let mut found = Counts::default();
-    for &irq in irqs {
-        let files = root.dir(format!("{IRQS}/{irq}"));
-        let parse = |text: &str| match text.strip_suffix('\n') {
-            None => Ok(None),
-            Some(text) => (numbers(text.split(',')).map(Some)).ok_or("is not a list of counts"),
-        };
-        let of_irq: Vec<u32> = match files.read_as("per_cpu_count", parse)? {
-            None => continue,
-            // The kernel prints a page at most, which may end within a count, with 373 CPUs or more.
-            Some(None) => return counts(root, irqs),
-            Some(Some(of_irq)) => of_irq,
-        };
-        if found.cpus.is_empty() {
-            found.cpus = match root.read_as(POSSIBLE, CpuSet::parse_list)? {
-                Some(possible) => possible.iter().collect(),
-                None => (0..).take(of_irq.len()).collect(),
-            };
-        }
-        let expected = found.cpus.len();
-        if of_irq.len() != expected {
-            return Err(root.content_error(
-                &files.file("per_cpu_count"),
-                format!("has {} counts for {expected} possible CPUs", of_irq.len()),
-            ));
-        }
-        let mut whose = String::new();
-        for name in ["chip_name", "hwirq", "actions"] {
-            whose += &files.read_text(name)?;
-        }
-        let row = CountRow {
-            counts: of_irq,
-            whose,
-        };
-        found.rows.insert(irq, row);
-    }
-    if found.rows.is_empty() {
-        return counts(root, irqs);
-    }
-    Ok(found)
 }
 
 /// Reads `/proc/interrupts` again if it was torn, as the kernel prints it without holding CPU hotplug off; a copy once.

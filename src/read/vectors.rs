@@ -24,7 +24,6 @@ use crate::read::delivery;
 use crate::read::device::hex;
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::handlers::Handlers;
-use crate::read::interrupts::POSSIBLE;
 use crate::read::members::{Members, Port, classified, controller};
 use crate::read::mlx4::Pools;
 use crate::read::names::{KnownInterface, NamedVector, VectorUse, place};
@@ -433,7 +432,7 @@ fn read_vector(
     let file = affinity_file(irq);
     // With one CPU no IRQ can be moved, and none has to; kernels without `CONFIG_SMP` have no such files.
     let has_one_cpu = || -> Result<bool> {
-        let possible = root.read_as(POSSIBLE, CpuSet::parse_list)?;
+        let possible = root.read_as("/sys/devices/system/cpu/possible", CpuSet::parse_list)?;
         Ok(possible == Some(CpuSet::single(0)))
     };
     let (text, movable) = match read_affinity(root, &file)? {

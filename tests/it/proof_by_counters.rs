@@ -9,12 +9,10 @@ use crate::screen::page::Screen;
 use crate::support::host::read_and_plan;
 use crate::support::run::{MachineTree, Run, assert_line, document, text};
 use crate::support::schema::meets;
-use crate::support::tree::put;
 use nicpin::apply::{self, Options, Proof};
 use nicpin::machine::Role;
 use nicpin::report::applied::{Applied, Evidence, VectorProof};
 use nicpin::root::Root;
-use nicpin::root::faults::{FileAccess, InjectedAnswer};
 
 /// An applied machine whose counters can be moved.
 struct AppliedMachine {
@@ -285,76 +283,6 @@ fn the_command_waits_and_reports_what_it_saw() {
     // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert_eq!(document(&tree, &["apply"])["proof"], Value::Null);
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
-}
-
-/// On a large machine `/proc/interrupts` has tens of megabytes; the files of single IRQs have all that is needed.
-#[test]
-fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs() {
-    let machine = AppliedMachine::new();
-    let (irq, cpu) = machine.rx(1);
-    let set = |irq: u32, name: &str, text: &str| {
-        std::fs::create_dir_all(machine.tree.path(&format!("/sys/kernel/irq/{irq}"))).unwrap();
-        machine.tree.write(
-            &format!("/sys/kernel/irq/{irq}/{name}"),
-            &format!("{text}\n"),
-        );
-    };
-    for vector in &machine.done.plan.interfaces[0].vectors {
-        set(vector.irq, "per_cpu_count", "0,0,0,0,0,0,0,0");
-        set(vector.irq, "actions", &vector.action.to_string());
-    }
-    let root = Root::open_with_faults(&machine.tree.path("/"), |FileAccess { path, .. }| {
-        assert_ne!(path, "/proc/interrupts");
-        InjectedAnswer::Done
-    })
-    .unwrap();
-    let mut proof = Proof::begin(&root, &machine.done).unwrap();
-    let counts: Vec<String> = (0..8)
-        .map(|of| if of == cpu { 4 } else { 0 }.to_string())
-        .collect();
-    set(irq, "per_cpu_count", &counts.join(","));
-    let other = machine.rx(2).0;
-    set(other, "per_cpu_count", "0,0,0,0,0,0,0,4");
-    // An IRQ number that belongs to another device by now proves nothing.
-    let reused = machine.rx(3).0;
-    set(reused, "per_cpu_count", "9,9,9,9,9,9,9,9");
-    set(reused, "actions", "other");
-    assert!(!proof.look(&root).unwrap());
-    let proof = proof.finish(&root).unwrap();
-    assert_eq!(
-        (of(&proof, irq).verdict, of(&proof, irq).interrupts),
-        (Evidence::Proven, 4)
-    );
-    assert_eq!(of(&proof, other).others.to_string(), "7");
-    assert_eq!(of(&proof, reused).verdict, Evidence::NoTraffic);
-    set(irq, "per_cpu_count", "1,2");
-    let error = Proof::begin(&root, &machine.done).unwrap_err().to_string();
-    assert_line(
-        machine.tree.rooted(&error),
-        str![[r#"
-ROOT/sys/kernel/irq/38/per_cpu_count: has 2 counts for 8 possible CPUs
-
-"#]],
-    );
-}
-
-/// The kernel prints no more than a page of them, and cuts the last one.
-#[test]
-fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
-    let machine = AppliedMachine::new();
-    let (irq, cpu) = machine.rx(1);
-    for vector in &machine.done.plan.interfaces[0].vectors {
-        let path = format!("/sys/kernel/irq/{}/per_cpu_count", vector.irq);
-        put(&machine.tree.path("/"), &path, "0,0,0,0,0,0,0,0");
-    }
-    for cut in ["0,0,0,0,0,0,0,1", "0,0,0,", "0,0"] {
-        let path = format!("/sys/kernel/irq/{irq}/per_cpu_count");
-        machine.tree.write(&path, cut);
-        let mut proof = machine.proof();
-        machine.fire(irq, cpu, 1);
-        proof.look(&machine.root).unwrap();
-        assert_eq!(of(&machine.finish(proof), irq).verdict, Evidence::Proven);
-    }
 }
 
 /// What was written is reported all the same.
