@@ -105,21 +105,6 @@ pub struct RxQueue {
     pub rps_flow_cnt: Option<u32>,
 }
 
-impl RxQueue {
-    /// `mask` and `number` read a file of the queue.
-    pub(crate) fn read<E>(
-        index: u32,
-        mask: impl Fn(&str) -> Result<Option<MaskFile>, E>,
-        number: impl Fn(&str) -> Result<Option<u32>, E>,
-    ) -> Result<Self, E> {
-        Ok(Self {
-            index,
-            rps_cpus: mask("rps_cpus")?,
-            rps_flow_cnt: number("rps_flow_cnt")?,
-        })
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TxQueue {
     /// N of `tx-N`.
@@ -130,21 +115,6 @@ pub struct TxQueue {
     pub xps_cpus: Option<MaskFile>,
     /// Receive queues, whose flows ignore `xps_cpus`.
     pub xps_rxqs: Option<MaskFile>,
-}
-
-impl TxQueue {
-    /// `mask` reads a file of the queue.
-    pub(crate) fn read<E>(
-        index: u32,
-        mask: impl Fn(&str) -> Result<Option<MaskFile>, E>,
-    ) -> Result<Self, E> {
-        Ok(Self {
-            index,
-            class: String::new(),
-            xps_cpus: mask("xps_cpus")?,
-            xps_rxqs: mask("xps_rxqs")?,
-        })
-    }
 }
 
 /// A `VMBus` channel: Hyper-V delivers packets of a device to one CPU, without an IRQ.

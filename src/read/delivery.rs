@@ -32,36 +32,35 @@ pub(super) fn read(
             .chain(unclaimed.chain(controller).copied())
             .collect_vec()
     };
-    let others = interfaces
+    let of_interfaces = interfaces
         .iter()
         .flat_map(|interface| not_understood(interface));
-    let others: BTreeSet<u32> = others.chain(without_interface.iter().copied()).collect();
-    let told = |irq| Ok((irq, told_cpus(root, irq)?));
-    let others: BTreeMap<u32, _> = others.into_iter().map(told).collect::<Result<_>>()?;
+    let others: BTreeSet<u32> = (of_interfaces.chain(without_interface.iter().copied())).collect();
+    let (mut cpus, mut untold) = (BTreeMap::new(), BTreeSet::new());
+    for irq in others {
+        match told_cpus(root, irq)? {
+            Some(told) => _ = cpus.insert(irq, told),
+            None => _ = untold.insert(irq),
+        }
+    }
     let is_untold =
         |vector: &&mut Vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1;
     let vectors = interfaces
         .iter_mut()
         .flat_map(|interface| &mut interface.vectors);
     let vectors = vectors.filter(is_untold).collect_vec();
-    let untold = others.iter().filter(|(_, told)| told.is_none());
-    let irqs = vectors.iter().map(|vector| vector.irq);
-    let counted = counted_cpus(root, &irqs.chain(untold.map(|(irq, _)| *irq)).collect())?;
+    untold.extend(vectors.iter().map(|vector| vector.irq));
+    cpus.extend(counted_cpus(root, &untold)?);
     for vector in vectors {
-        let cpus = counted.get(&vector.irq).cloned().unwrap_or_default();
-        let cpus = cpus.intersection(&vector.affinity.cpus);
-        vector.counted = Some(cpus).filter(|cpus| !cpus.is_empty());
+        let counted = cpus.get(&vector.irq);
+        let counted = counted.map(|cpus| cpus.intersection(&vector.affinity.cpus));
+        vector.counted = counted.filter(|cpus| !cpus.is_empty());
     }
-    let cpus_of = |irq: &u32| {
-        let told = others.get(irq).cloned().flatten();
-        told.or_else(|| counted.get(irq).cloned())
-            .unwrap_or_default()
-    };
+    let cpus_of = |irqs: &[u32]| CpuSet::union_of(irqs.iter().filter_map(|irq| cpus.get(irq)));
     for interface in interfaces {
-        let irqs = not_understood(interface);
-        interface.unknown_vector_cpus = CpuSet::union_of(irqs.iter().map(cpus_of));
+        interface.unknown_vector_cpus = cpus_of(&not_understood(interface));
     }
-    Ok(CpuSet::union_of(without_interface.iter().map(cpus_of)))
+    Ok(cpus_of(without_interface))
 }
 
 /// Empty unless some interface has no known IRQ.

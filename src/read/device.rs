@@ -127,12 +127,11 @@ pub(crate) fn irqs_of(root: &Root, address: &str) -> Result<Vec<u32>> {
 
 /// The IRQs, and whether they are the line of a device without MSI; 0 is no line.
 fn read_irqs(device: &Dir) -> Result<(Vec<u32>, bool)> {
-    let msi = device.file("msi_irqs");
-    let names = device.root.read_names(&msi)?;
+    let msi = device.dir("msi_irqs");
+    let names = msi.names()?;
     let mut irqs: Vec<u32> = numbers(names.iter().map(String::as_str)).ok_or_else(|| {
-        device
-            .root
-            .content_error(&msi, "has a name that is not the number of an IRQ")
+        let reason = "has a name that is not the number of an IRQ";
+        device.root.content_error(&msi.path, reason)
     })?;
     irqs.sort_unstable();
     if !irqs.is_empty() {

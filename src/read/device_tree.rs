@@ -114,7 +114,7 @@ impl Controller {
                 });
             }
             let below = level.iter().flat_map(|node| {
-                let names = node.root.read_names(&node.path).unwrap_or_default();
+                let names = node.names().unwrap_or_default();
                 names.into_iter().map(|name| node.dir(&name))
             });
             let is_node = |below: &Dir| {

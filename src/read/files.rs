@@ -58,6 +58,10 @@ impl Dir<'_> {
             .take_while(|directory| directory.path.len() > "/sys/devices".len())
     }
 
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        self.root.read_names(&self.path)
+    }
+
     pub(crate) fn name(&self) -> &str {
         name_of(&self.path)
     }

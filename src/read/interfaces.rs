@@ -312,7 +312,7 @@ pub(crate) fn read_function(
     let mut has_netdev = link.is_there("net")?;
     if driver.as_deref() == Some("virtio_net") {
         // The device of the interface is below the function.
-        let children = root.read_names(&link.path)?;
+        let children = link.names()?;
         for name in children.iter().filter(|name| name.starts_with("virtio")) {
             has_netdev |= link.dir(name).is_there("net")?;
         }
@@ -354,7 +354,7 @@ fn read_link_state(net: &Dir, is_up: bool) -> Result<String> {
 
 fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
     let mut found = Vec::new();
-    for name in channels.root.read_names(&channels.path)? {
+    for name in channels.names()? {
         found.extend(channels.dir(&name).read_as("cpu", |text| {
             let cpu = number(text)?;
             let id = name.parse().ok().filter(|_| cpu < MAX_CPUS);

@@ -70,9 +70,8 @@ pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedF
 /// Whether the function has an interface in this namespace, which is then one that is not planned: a CAN bus, or the
 /// port that leads to a switch.
 fn has_interface(card: &Dir) -> Result<bool> {
-    let names = card.root.read_names(&format!("{}/net", card.path))?;
     let is_here = |name: &String| card.root.exists(&format!("{NET}/{name}"));
-    Ok(names.iter().any(is_here))
+    Ok(card.dir("net").names()?.iter().any(is_here))
 }
 
 /// Without virtual functions.

@@ -29,20 +29,28 @@ pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues
 
 fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec<TxQueue>)> {
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
-    for name in queues.root.read_names(&queues.path)? {
+    for name in queues.names()? {
         let queue = queues.dir(&name);
         let mask = |file: &str, may_be_empty: bool| match wanted {
             Queues::Numbers => Ok(None),
             _ => read_mask(&queue, file, may_be_empty),
         };
-        let flow_count = |file: &str| match wanted {
-            Queues::Steering => queue.read_as(file, number),
-            _ => Ok(None),
-        };
         if let Some(index) = number_after(&name, "rx-", MAX_QUEUES) {
-            rx.push(RxQueue::read(index, |file| mask(file, false), flow_count)?);
+            rx.push(RxQueue {
+                index,
+                rps_cpus: mask("rps_cpus", false)?,
+                rps_flow_cnt: match wanted {
+                    Queues::Steering => queue.read_as("rps_flow_cnt", number)?,
+                    _ => None,
+                },
+            });
         } else if let Some(index) = number_after(&name, "tx-", MAX_QUEUES) {
-            tx.push(TxQueue::read(index, |file| mask(file, true))?);
+            tx.push(TxQueue {
+                index,
+                class: String::new(),
+                xps_cpus: mask("xps_cpus", true)?,
+                xps_rxqs: mask("xps_rxqs", true)?,
+            });
         }
     }
     // The map shows whether the device has one queue by nature, which decides on its RPS.

@@ -15,7 +15,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::channels::MAX_QUEUES;
 use crate::machine::netdev::{Direction, NetdevQueue};
 use crate::machine::sample::ThreadCounts;
-use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
+use crate::machine::{Interface, MaskFile, NapiThread, Source, Vector};
 use crate::read::files::line_of;
 use crate::read::tools::stat_of;
 use crate::root::{Result, Root, sys};
@@ -174,7 +174,7 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
     let numbers: Vec<u32> = threads.iter().map_while(|thread| thread.napi).collect();
     let is_distinct = numbers.windows(2).all(|pair| pair[0] != pair[1]);
     let mut receiving: Vec<&Vector> = interface.vectors.iter().collect();
-    receiving.retain(|vector| matches!(vector.role, Role::Combined | Role::Rx));
+    receiving.retain(|vector| vector.role.serves(Direction::Rx));
     receiving.sort_by_key(|vector| vector.queue);
     let is_linked = threads.iter().any(|thread| thread.woken_by.is_some());
     if is_distinct && receiving.len() == numbers.len() && !is_linked {
@@ -199,13 +199,8 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
         return own;
     }
     let vector = |queue: &NetdevQueue| {
-        let other = match queue.direction {
-            Direction::Rx => Role::Tx,
-            Direction::Tx => Role::Rx,
-        };
-        interface
-            .queue_vectors()
-            .find(|vector| vector.queue == Some(queue.id) && vector.role != other)
+        let mut vectors = interface.queue_vectors();
+        vectors.find(|vector| vector.queue == Some(queue.id) && vector.role.serves(queue.direction))
     };
     Some(
         answer

@@ -158,7 +158,7 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
 fn cache(root: &Root, cpu: u32, wanted: u8) -> Result<Option<Dir<'_>>> {
     let cache = cpu_dir(root, cpu, "cache");
     // Level 3 is the last on nearly every machine.
-    let names = root.read_names(&cache.path)?;
+    let names = cache.names()?;
     for name in names.iter().rev().filter(|name| name.starts_with("index")) {
         let index = cache.dir(name);
         if index.read_as("level", number)? == Some(wanted) {
@@ -213,7 +213,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     let mut nodes = BTreeMap::new();
     // Kernels before 2.6.24 do not report nodes with memory.
     let with_memory = all.read_list("has_memory")?;
-    for name in all.root.read_names(&all.path)? {
+    for name in all.names()? {
         let Some(id) = number_after(&name, "node", MAX_NODES) else {
             continue;
         };
@@ -232,13 +232,14 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         );
     }
     if nodes.is_empty() {
-        return Ok(BTreeMap::from([(
+        let cpus = online.clone();
+        nodes.insert(
             0,
             Node {
-                cpus: online.clone(),
+                cpus,
                 ..Node::default()
             },
-        )]));
+        );
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible node.
     let possible = all.read_list("possible")?.iter().collect();
@@ -307,21 +308,12 @@ fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
 }
 
 fn parse_meminfo(text: &str) -> Option<(u64, Option<u64>)> {
-    let value = |name: &str| {
-        let number = text
-            .lines()
-            .find(|line| is_line(line, name))?
-            .split_once(':')?
-            .1
-            .trim()
-            .strip_suffix(" kB");
-        Some(number.and_then(|number| number.parse().ok()))
+    let value = |name: &str| -> Option<u64> {
+        let line = text.lines().find(|line| is_line(line, name))?;
+        let (_, value) = line.split_once(':')?;
+        value.trim().strip_suffix(" kB")?.parse().ok()
     };
-    let free = match value("MemFree") {
-        Some(free) => Some(free?),
-        None => None,
-    };
-    Some((value("MemTotal")??, free))
+    Some((value("MemTotal")?, value("MemFree")))
 }
 
 fn is_line(line: &str, name: &str) -> bool {
