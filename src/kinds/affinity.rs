@@ -48,7 +48,7 @@ impl Kind for Affinity {
             None => {
                 let is_before = |other: &&Vector| other.action == vector.action && other.irq < irq;
                 match interface.vectors.iter().filter(is_before).count() {
-                    0 => vector.action.to_string(),
+                    0 => vector.action.clone(),
                     before => format!("{} #{before}", vector.action),
                 }
             }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, Inserted as _, MAX_CPUS, QueueSet};
 use crate::kinds::{PortId, SettingKind, Value};
 use crate::machine::files::FLOW_ENTRIES;
-use crate::machine::{HandlerNames, Interface, Machine, Vector};
+use crate::machine::{Interface, Machine, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, not_judged,
@@ -418,7 +418,7 @@ fn same_vector<'a>(
     if planned.queue.is_some() {
         return same_role.find(|vector| vector.queue == planned.queue);
     }
-    let is_named = |role, action: &HandlerNames| (role, action) == (planned.role, &planned.action);
+    let is_named = |role, action: &String| (role, action) == (planned.role, &planned.action);
     let before = before
         .iter()
         .filter(|vector| is_named(vector.role, &vector.action));

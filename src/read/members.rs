@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::drivers::{ActionName, DriverPatterns};
 use crate::machine::interface::is_pci_address;
-use crate::machine::{Device, HandlerNames, Interface, Role};
+use crate::machine::{Device, Interface, Role};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::Interrupts;
 use crate::read::queues::Reported;
@@ -16,7 +16,6 @@ pub(super) struct Port<'a> {
     pub(super) interface: &'a mut Interface,
     pub(super) patterns: DriverPatterns<'a>,
     pub(super) reported: Reported,
-    pub(super) queue_names: Vec<HandlerNames>,
     /// Whether no other device has this driver, or all its devices have the same IRQs.
     pub(super) is_only: bool,
     /// Names tell which queues the vectors serve.

@@ -10,7 +10,6 @@ use crate::drivers::Numbering::{
     TxThenRx, Virtqueue,
 };
 use crate::drivers::{ActionName, Driver, Told};
-use crate::machine::HandlerNames;
 use crate::machine::Role::{self, Combined, Control, Data, Rx, Tx};
 use crate::machine::Source::{self, Name, Order};
 
@@ -21,12 +20,6 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) named: ActionName<'a>,
     /// `None` if the name does not distinguish the vector from others.
     pub(crate) placed: Option<VectorUse<'a>>,
-}
-
-impl NamedVector<'_> {
-    pub(super) fn handler_names(self) -> HandlerNames {
-        HandlerNames::new(vec![self.action.to_owned()])
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

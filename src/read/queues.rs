@@ -8,20 +8,20 @@ use crate::drivers::Numbering::{Queue, Rank, RxThenTx};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{Name, Netlink};
 use crate::machine::netdev::IrqQueues;
-use crate::machine::{HandlerNames, Interface, UnknownVector};
+use crate::machine::{Interface, UnknownVector};
 use crate::read::names::{NamedVector, VectorUse};
 use crate::root::Result;
 
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
-pub(crate) type KnownVector<'a> = (u32, HandlerNames, VectorUse<'a>);
+pub(crate) type KnownVector<'a> = (UnknownVector, VectorUse<'a>);
 
 /// Returns the vectors with a known use; records in `interface` the others, and where netlink and a name disagree.
-/// `named` are placed by name; `handlers` returns the names of an IRQ's handlers, if it has any.
+/// `named` are placed by name; `handlers` returns the names of an IRQ's handlers.
 pub(crate) fn settle<'v>(
     interface: &mut Interface,
     named: &[NamedVector<'v>],
     reported: &Reported,
-    handlers: impl Fn(u32) -> Result<Option<HandlerNames>>,
+    handlers: impl Fn(u32) -> Result<Vec<String>>,
 ) -> Result<Vec<KnownVector<'v>>> {
     let mut named: BTreeMap<u32, NamedVector> =
         named.iter().map(|vector| (vector.irq, *vector)).inserted();
@@ -29,12 +29,12 @@ pub(crate) fn settle<'v>(
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.and_then(|found| found.placed);
-        let name = match by_name {
-            Some(found) => Some(found.handler_names()),
-            None => handlers(irq)?,
+        let action = match by_name {
+            Some(found) => found.action.to_owned(),
+            None => handlers(irq)?.join(", "),
         };
         let known = by_netlink(queues, placed, reported);
-        let Some((name, mut known)) = name.zip(known) else {
+        let Some(mut known) = known.filter(|_| !action.is_empty()) else {
             continue;
         };
         if let Some(placed) = placed {
@@ -46,14 +46,14 @@ pub(crate) fn settle<'v>(
             if placed.serves.0 != Data && placed.serves != known.serves {
                 let [netlink, by_name] = [known, placed].map(VectorUse::shown);
                 interface.contradictions.push(format!(
-                    "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
+                    "IRQ {irq} ({action}) is {netlink} by netlink and {by_name} by its name"
                 ));
             }
         }
-        vectors.push((irq, name, known));
+        vectors.push((UnknownVector { irq, action }, known));
     }
     for (irq, found) in named {
-        let (action, named) = (found.handler_names(), found.named);
+        let (action, named) = (found.action.to_owned(), found.named);
         let Some(placed) = found.placed else {
             interface
                 .unknown_vectors
@@ -86,7 +86,7 @@ pub(crate) fn settle<'v>(
                 continue;
             }
         }
-        vectors.push((irq, action, placed));
+        vectors.push((UnknownVector { irq, action }, placed));
     }
     // With vectors of a second function, names count those of one function, netlink the queues of the interface.
     if reported.keys().any(|&irq| !interface.device.may_have(irq)) {
@@ -178,13 +178,13 @@ mod tests {
         let reported = reported.iter().map(queues).collect();
         let action = |irq: u32| {
             let name = (irq as usize).checked_sub(98).and_then(|at| names.get(at));
-            Ok(name.map(|&name| HandlerNames::new(vec![name.to_owned()])))
+            Ok(name.map(|&name| name.to_owned()).into_iter().collect())
         };
         let mut interface = Interface::default();
         let vectors = settle(&mut interface, &found, &reported, action).unwrap();
         let mut lines: Vec<String> = vectors
             .iter()
-            .map(|(irq, _, placed)| format!("{irq} {} {:?}", placed.shown(), placed.source))
+            .map(|(found, placed)| format!("{} {} {:?}", found.irq, placed.shown(), placed.source))
             .collect();
         lines.sort_unstable();
         lines.extend(

@@ -18,7 +18,7 @@ use crate::machine::files::{IRQ_FILES, NET, affinity_file};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::{
-    HandlerNames, Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector,
+    Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector, handler_names,
 };
 use crate::read::delivery;
 use crate::read::device::hex;
@@ -59,7 +59,6 @@ pub(crate) fn read(
             reported: (interface.netdev.as_ref())
                 .map(Netdev::by_irq)
                 .unwrap_or_default(),
-            queue_names: Vec::new(),
             is_only: has_engine || driver_devices[&interface.driver].len() == 1,
             is_numbered: !interface.without_netdev && !several.contains(&interface.name),
             interface,
@@ -133,7 +132,7 @@ fn read_device(
                 let owner = owners.next().unwrap_or(0);
                 ports[owner].interface.unknown_vectors.push(UnknownVector {
                     irq: *irq,
-                    action: HandlerNames::new(actions.clone()),
+                    action: actions.join(", "),
                 });
             }
             _ => {}
@@ -142,10 +141,6 @@ fn read_device(
     let lent = named.iter().flatten();
     let lent = lent.filter(|vector| vector.named.numbering == Lent);
     let lent = lent.map(|vector| vector.irq).collect_vec();
-    let handler_names = |irq: u32| {
-        let found = handlers.of(irq)?;
-        Ok((!found.is_empty()).then(|| HandlerNames::new(found)))
-    };
     let are_all = ports
         .iter()
         .all(|port| port.interface.unknown_vectors.is_empty());
@@ -161,9 +156,9 @@ fn read_device(
             is_alone,
         };
         place(known, &mut named);
-        let settled = settle(interface, &named, &port.reported, handler_names)?;
-        for (irq, action, placed) in settled {
-            add_vector(root, port, UnknownVector { irq, action }, placed)?;
+        let settled = settle(interface, &named, &port.reported, |irq| handlers.of(irq))?;
+        for (found, placed) in settled {
+            add_vector(root, port, found, placed)?;
         }
     }
     understand_data(root, ports, members.are_all)?;
@@ -237,9 +232,8 @@ fn tell_chips_apart(
 fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
     // A vector that a row calls `data` tells no queue.
     let tells_queue = |port: &Port| {
-        let vectors = port.interface.vectors.iter();
-        let data = vectors.filter(|vector| vector.role == Role::Data).count();
-        port.queue_names.len() > data
+        let mut vectors = port.interface.queue_vectors();
+        vectors.any(|vector| vector.role != Role::Data)
     };
     if ports.iter().any(tells_queue) {
         return Ok(());
@@ -250,7 +244,7 @@ fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()>
         let unknown = take(&mut interface.unknown_vectors);
         let has_one_queue = interface.rx_queues.len() <= 1 && interface.tx_queues.len() <= 1;
         let serves = match &unknown[..] {
-            [_] if is_single && port.queue_names.is_empty() && (has_one_queue || are_all) => {
+            [_] if is_single && !has_queues(port) && (has_one_queue || are_all) => {
                 (Role::Combined, Some(0))
             }
             _ => (Role::Data, None),
@@ -273,9 +267,6 @@ fn add_vector(
     found: UnknownVector,
     placed: VectorUse<'_>,
 ) -> Result<()> {
-    if placed.serves.0.is_queue() {
-        port.queue_names.push(found.action.clone());
-    }
     match read_vector(root, port.interface, &found, placed)? {
         Some(vector) => port.interface.vectors.push(vector),
         None => port.interface.vanished_vectors.push(found),
@@ -283,11 +274,15 @@ fn add_vector(
     Ok(())
 }
 
+fn has_queues(port: &Port) -> bool {
+    port.interface.queue_vectors().next().is_some()
+}
+
 /// Ports without queue vectors share another port's, if names contain no interface, or none that the device has.
 fn share(ports: &mut [Port]) {
     for at in 0..ports.len() {
         let own = &ports[at];
-        if !own.queue_names.is_empty() {
+        if has_queues(own) {
             continue;
         }
         let is_port = |name: &str| ports.iter().any(|port| port.interface.name == name);
@@ -296,8 +291,8 @@ fn share(ports: &mut [Port]) {
                 && port_named_in(ports, name).is_none()
         };
         let has_anonymous = |port: &usize| {
-            let mut names = ports[*port].queue_names.iter();
-            names.any(|names| names.iter().all(is_anonymous))
+            let mut vectors = ports[*port].interface.queue_vectors();
+            vectors.any(|vector| handler_names(&vector.action).all(is_anonymous))
         };
         let mut owners = (0..ports.len()).filter(has_anonymous);
         // The owner's driver uses the same names; sub-functions without vectors share those of their parent.
@@ -306,7 +301,8 @@ fn share(ports: &mut [Port]) {
             named.is_some_and(|named| named.role.is_queue())
         };
         let alike = owners.clone().find(|&port| {
-            let mut names = ports[port].queue_names.iter().flat_map(HandlerNames::iter);
+            let vectors = ports[port].interface.queue_vectors();
+            let mut names = vectors.flat_map(|vector| handler_names(&vector.action));
             names.any(is_own)
         });
         let Some(owner) =
@@ -452,8 +448,7 @@ fn read_vector(
         source: placed.source,
         row: placed.told.map(|told| told.to_string()),
         node,
-        affinity: MaskFile::parse(&text)
-            .map_err(|reason| root.content_error(&file, reason))?,
+        affinity: MaskFile::parse(&text).map_err(|reason| root.content_error(&file, reason))?,
         effective: read_effective(root, irq)?,
         counted: None,
         movable,
