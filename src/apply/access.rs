@@ -62,6 +62,10 @@ pub(super) fn refusal(
             text,
             exists: &exists,
             has_write_bits: &|| has_write_bits(root, path),
+            refuses_same: &|| {
+                let held = root.read_text(path);
+                held.is_ok_and(|held| root.write(path, held.trim()).is_err())
+            },
             online: &|| read_online(root).ok(),
         })
     });

@@ -1,6 +1,6 @@
 //! The affinity of IRQs: `smp_affinity` (`write_irq_affinity` in `kernel/irq/proc.c`).
 
-use nix::errno::Errno::{EACCES, EINVAL, EIO, EPERM};
+use nix::errno::Errno::{EACCES, EINVAL, EIO, ENOSYS, EPERM};
 
 use super::kind::Meaning::{Refused, Unmovable};
 use super::kind::{Access, Answer, Kind, Meaning, RecordName};
@@ -70,19 +70,22 @@ impl Kind for Affinity {
     fn meaning(&self, answer: &Answer<'_>) -> Option<Meaning> {
         // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
         // was open.
-        let is_unmovable = match answer.errno {
-            EPERM => (answer.exists)() && !(answer.has_write_bits)(),
-            EIO => (answer.exists)(),
-            _ => false,
-        };
+        // Some interrupt controllers take no affinity at all: EINVAL of DesignWare's and Broadcom's PCIe MSI and of TI's
+        // INTA, ENOSYS of Apple's.
         let is_online = || {
             let cpus = CpuSet::parse_kernel_mask(answer.text).unwrap_or_default();
             (answer.online)().is_some_and(|online| online.intersects(&cpus))
         };
+        let is_unmovable = match answer.errno {
+            EPERM => (answer.exists)() && !(answer.has_write_bits)(),
+            EIO => (answer.exists)(),
+            EINVAL | ENOSYS => is_online() && (answer.refuses_same)(),
+            _ => false,
+        };
         match answer.errno {
             _ if is_unmovable => Some(Unmovable(": the IRQ cannot be moved")),
             EACCES | EPERM => Some(Refused("; fix: run as root, outside any container")),
-            // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
+            // Others take only some CPUs: those of a node (Loongson, ThunderX).
             EINVAL if is_online() => Some(Refused(
                 ": the interrupt controller does not accept this affinity",
             )),

@@ -40,6 +40,8 @@ pub struct Answer<'a> {
     /// Whether the file is there after the error.
     pub(crate) exists: &'a dyn Fn() -> bool,
     pub(crate) has_write_bits: &'a dyn Fn() -> bool,
+    /// Whether the file does not take even what it holds; writes it.
+    pub(crate) refuses_same: &'a dyn Fn() -> bool,
     /// `None` if they cannot be read.
     pub(crate) online: &'a dyn Fn() -> Option<CpuSet>,
 }
