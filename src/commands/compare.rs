@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{plan_beside_all, read_host, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, usage, wrong_place};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
@@ -166,7 +166,7 @@ fn bindings(
             cpus: None,
             memory: args.memory,
         };
-        Binding::new(machine, &plan, interface, &names, &wish)
+        Binding::new(machine, &plan, interface, &names, &wish).map_err(wrong_place(node))
     };
     let sides = [binding(args.near, Near)?, binding(args.far, Far)?];
     let planned = plan

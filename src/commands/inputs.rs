@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, absolute};
 use std::slice;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Error, Result, bail, ensure};
 use itertools::Itertools as _;
 use nix::errno::Errno;
-use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
@@ -17,6 +16,7 @@ use nicpin::apply::{Record, Trial, TrialGuard, irqbalance};
 use nicpin::machine::files::NET;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
+use nicpin::plan::binding::BindingError;
 use nicpin::plan::{Found, Note, Plan, RssUnchanged};
 use nicpin::policy::Policy;
 use nicpin::read::{self, Queues, ReadOptions};
@@ -25,12 +25,20 @@ use nicpin::report::watcher::Watcher;
 use nicpin::root::{FileError, Root};
 
 /// An error of the command line that only the machine or the command itself reveals.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
 
 pub fn usage(text: impl Into<String>) -> UsageError {
     UsageError(text.into())
+}
+
+/// A node that was named, and that this machine cannot give, is an error of the command line.
+pub fn wrong_place(node: Option<u32>) -> impl FnOnce(BindingError) -> Error {
+    move |error| match node {
+        Some(_) => usage(error.to_string()).into(),
+        None => error.into(),
+    }
 }
 
 pub const CONFIG: &str = "/etc/nicpin.toml";

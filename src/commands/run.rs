@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage, wrong_place};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
@@ -84,7 +84,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         cpus: args.cpus.clone(),
         memory: args.memory,
     };
-    let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)?;
+    let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)
+        .map_err(wrong_place(args.node))?;
     // Binding this process shows what the kernel would grant, and affects nothing else.
     let left = root.is_real().then(|| apply::bind(&binding)).transpose()?;
     if args.dry_run {

@@ -242,7 +242,7 @@ fn without_a_far_node_nothing_runs() {
         // A command runs on this machine only.
         run(&four_nodes, &["nic0"]),
     ];
-    assert_eq!(ended.each_ref().map(|(code, _)| *code), [1, 1, 1, 1, 64]);
+    assert_eq!(ended.each_ref().map(|(code, _)| *code), [1, 1, 64, 1, 64]);
     assert_data_eq!(
         ended.map(|(_, said)| said).concat(),
         str![[r"

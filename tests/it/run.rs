@@ -137,8 +137,8 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
     let said = [
         ("four-node", &["nic5"][..], 1),
         ("tg3-and-ixgbe", &["--far", "p6p1"], 1),
-        ("four-node", &["--node", "4", "nic0"], 1),
-        ("four-node", &["--node", "9", "nic0"], 1),
+        ("four-node", &["--node", "4", "nic0"], 64),
+        ("four-node", &["--node", "9", "nic0"], 64),
         ("dl980", &["driver:"], 64),
         ("dl980", &["eth[5-9]"], 1),
         ("dl980", &["eth[1-3]"], 1),
