@@ -79,7 +79,10 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
 
 fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     let (mut matches, mut given) = (None, None);
-    for (key, item) in entries(item)? {
+    for (key, item) in entries(
+        item,
+        r#"{ match = { name = "eth0" }, set = { rps = "off" } }"#,
+    )? {
         match key.get_ref().as_ref() {
             "match" => matches = Some(conditions(item)?),
             "set" => given = Some(settings(item, true)?),
@@ -109,7 +112,10 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
 
 fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
     let (mut name, mut irqs) = (None, None);
-    for (key, item) in entries(item)? {
+    for (key, item) in entries(
+        item,
+        r#"{ name = "newnic", irqs = ["newnic-{n} = combined"] }"#,
+    )? {
         match key.get_ref().as_ref() {
             "name" => {
                 let text = string(item)?;
@@ -148,7 +154,7 @@ fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
 fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
     // In the order of their keys, whatever that of the file.
-    for (key, item) in table(item)? {
+    for (key, item) in table(item, r#"{ name = "eth0" }"#)? {
         let (number, text) = (integer(item), item.get_ref().as_str());
         let pattern = || {
             let text = string(item)?;
@@ -198,7 +204,7 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
 /// A rule may plan what the defaults skip, so that their other settings have an effect.
 fn settings(item: &Toml<'_>, of_rule: bool) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
-    let entries = entries(item)?;
+    let entries = entries(item, r#"{ rps = "off" }"#)?;
     for (key, item) in &entries {
         set(&mut settings, key, item, true)?;
     }
@@ -272,7 +278,7 @@ fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<PolicyValue, Wrong> {
 
 /// `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
 fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
-    let [(key, item)] = entries(item)?[..] else {
+    let [(key, item)] = entries(item, "")?[..] else {
         return Err(at(
             item,
             "expected { cpus = \"4-7\" } or { mask = \"000000f0\" }",
@@ -308,9 +314,9 @@ fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
     (place.span().start, message.into())
 }
 
-fn table<'d, 't>(item: &'d Toml<'t>) -> Result<&'d DeTable<'t>, Wrong> {
+fn table<'d, 't>(item: &'d Toml<'t>, example: &str) -> Result<&'d DeTable<'t>, Wrong> {
     let table = item.get_ref().as_table();
-    table.ok_or_else(|| at(item, "expected a table"))
+    table.ok_or_else(|| at(item, format!("expected a table such as {example}")))
 }
 
 fn array<'d, 't>(item: &'d Toml<'t>, expected: &str) -> Result<&'d [Toml<'t>], Wrong> {
@@ -320,8 +326,11 @@ fn array<'d, 't>(item: &'d Toml<'t>, expected: &str) -> Result<&'d [Toml<'t>], W
         .ok_or_else(|| at(item, expected))
 }
 
-fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<'t>)>, Wrong> {
-    table(item).map(in_order)
+fn entries<'d, 't>(
+    item: &'d Toml<'t>,
+    example: &str,
+) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<'t>)>, Wrong> {
+    table(item, example).map(in_order)
 }
 
 /// In the order of the file, so that the first error is reported.

@@ -201,6 +201,10 @@ fn errors_have_a_line_and_a_column() {
             "line 2, column 18: expected the number of a node",
         ),
         (
+            "[[rule]]\nmatch = 'eth0'\nset = {}\n",
+            "line 2, column 9: expected a table such as { name = \"eth0\" }",
+        ),
+        (
             "[[rule]]\nmatch = {}\n",
             "line 1, column 1: the rule has no `set`",
         ),
