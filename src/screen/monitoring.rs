@@ -7,8 +7,8 @@ use std::fmt::Display;
 use itertools::Itertools as _;
 
 use crate::screen::{
-    count, count_if_any, enclose, group_sorted, interface_or_machine, join_nonempty, message,
-    printable, text_if, text_or, unjudged, with_prefix,
+    count, count_if_any, enclose, few, group_sorted, interface_or_machine, join_nonempty, message,
+    printable, skipped, text_if, text_or, unjudged, with_prefix,
 };
 use nicpin::kinds::{SettingKind, SettingName};
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -207,9 +207,13 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             text_if(check.verdict == Same, ", but as good"),
             enclose(" (", [reasons.join(", ")], ")")
         )
+    } else if check.same == 0 {
+        "nothing is planned".to_owned()
     } else {
         count(check.same, "setting") + " as planned"
     };
+    let skipped = skipped(&check.interfaces);
+    let skipped = (!skipped.is_empty()).then(|| few(", ", &skipped, false));
     let unknown = check
         .unknown
         .iter()
@@ -228,6 +232,7 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             &settings,
             &count_if_any(check.unmovable.len(), "IRQ", " cannot be moved"),
             &unjudged(&check.not_judged),
+            &with_prefix("the policy skips ", skipped),
         ],
     )
 }
