@@ -51,7 +51,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         _ if port.skip => (None, port.why_skipped()),
         Xps::Keep => (None, Cause::Kept),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), Cause::Off),
-        _ if port.machine.topology.possible == 1 => (None, Cause::OneCpu),
+        _ if port.machine.topology.online.len() == 1 => (None, Cause::OneCpu),
         _ if !port.has_placed_queues() => (None, Cause::NoQueuePlaced),
         Xps::Auto | Xps::ReceiveQueues => {
             let completions = queues.iter().map(|tx| port.cpu_of(Direction::Tx, tx.index));

@@ -220,7 +220,7 @@ impl Case {
                     u64::from(!self.candidates[at].contains(cpu) || is_isolated && has_choice);
             }
             // With one CPU, XPS has nothing to divide.
-            let has_xps = self.host.topology.possible > 1;
+            let has_xps = self.host.topology.online.len() > 1;
             for cpu in self.host.topology.online.iter().filter(|_| has_xps) {
                 let away = |to: u32| self.distance(cpu, to);
                 let nearest = completes.iter().map(|&to| away(to)).min().unwrap();

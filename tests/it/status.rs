@@ -453,20 +453,21 @@ fn offline_cpus_in_an_affinity_are_not_remote() {
 }
 
 /// Where a machine has one CPU, all is as planned: a kernel without `CONFIG_SMP` has no `smp_affinity`, one with `nosmp`
-/// lets nobody write it.
+/// lets nobody write it, and `maxcpus=1` leaves one online.
 #[test]
 fn on_one_cpu_all_is_as_planned() {
-    for has_files in [false, true] {
+    for (has_files, possible) in [(false, "0\n"), (true, "0\n"), (true, "0-7\n")] {
         let machine = MachineTree::of("two-node");
-        for file in ["possible", "online"] {
-            machine.write(&format!("/sys/devices/system/cpu/{file}"), "0\n");
+        for (file, cpus) in [("possible", possible), ("online", "0\n")] {
+            machine.write(&format!("/sys/devices/system/cpu/{file}"), cpus);
         }
         for irq in std::fs::read_dir(machine.path("/proc/irq")).unwrap() {
             for file in std::fs::read_dir(irq.unwrap().path()).unwrap() {
                 let file = file.unwrap().path();
                 if has_files && file.ends_with("smp_affinity") {
                     std::fs::write(&file, "1\n").unwrap();
-                    std::fs::set_permissions(file, Permissions::from_mode(0o444)).unwrap();
+                    let mode = if possible == "0\n" { 0o444 } else { 0o644 };
+                    std::fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
                 } else {
                     std::fs::remove_file(file).unwrap();
                 }
