@@ -25,7 +25,7 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
     let unknown = unknown(machine, plan, &found, &record);
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
-    check.is_capture = root.is_capture();
+    check.has_no_record = root.is_capture() || !root.exists("/run");
     // Needed only to find out who moved a vector.
     let is_moved = |difference: &Difference| difference.reason == MovedByOther;
     if plan.irqbalance.is_some() && check.differs.iter().any(is_moved) {

@@ -109,7 +109,7 @@ impl Host {
     pub fn from_check(check: &Check) -> Result<ReadHost, serde_json::Error> {
         let text = serde_json::to_string_pretty(check)?;
         let mut document: PlanOrCheck = serde_json::from_str(&text)?;
-        document.is_capture = check.is_capture;
+        document.is_capture = check.has_no_record;
         Ok(document.host())
     }
 }

@@ -33,9 +33,9 @@ pub struct Check {
     pub not_judged: Vec<String>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
-    /// A capture, which has no record.
+    /// A capture, or a tree without `/run`: what was applied is not known.
     #[serde(skip)]
-    pub is_capture: bool,
+    pub has_no_record: bool,
     pub hash: String,
     pub class: String,
     pub host: HostSummary,
@@ -126,7 +126,7 @@ impl Check {
             state: InterfaceState::worst(interfaces.iter().map(|interface| interface.state)),
             interfaces,
             applied: false,
-            is_capture: false,
+            has_no_record: false,
             hash: plan.hash.clone(),
             class: plan.class.clone(),
             host: plan.host.clone(),

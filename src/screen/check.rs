@@ -42,8 +42,8 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         by_interface(check, &mut page);
         reasons(check, &mut page);
         if !differs.is_empty() {
-            let never = match (check.is_capture, check.applied) {
-                (true, _) => "A capture does not tell what was applied. ",
+            let never = match (check.has_no_record, check.applied) {
+                (true, _) => "What was applied is not recorded here. ",
                 (_, false) => "Never applied since boot. ",
                 _ => "",
             };

@@ -547,8 +547,11 @@ fn the_reason_of_a_difference_is_said_once_and_only_where_it_is_known() {
             .map(|drift| drift["reason"].clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(reasons(machine.dir()), ["not-applied"]);
+    // Without `/run`, a tree tells no more than a capture.
+    assert_eq!(reasons(machine.dir()), ["not-known"]);
     assert_eq!(reasons(&capture), ["not-known"]);
+    std::fs::create_dir(machine.path("/run")).unwrap();
+    assert_eq!(reasons(machine.dir()), ["not-applied"]);
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     machine.write("/run/nicpin/state.json", "{");
     assert_eq!(reasons(machine.dir()), ["could-not-be-determined"]);
