@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry::{Occupied, Vacant};
 
 use itertools::Itertools as _;
 
-use super::pattern::Pattern;
+use super::pattern::{Pattern, platform_name};
 use crate::machine::Role::{self, Combined, Rx, Tx};
 
 /// An IRQ, and the only receive and transmit queue that it was seen to serve.
@@ -33,8 +33,8 @@ pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> V
         let names = irqs.iter().map(|(_, irq)| irq.action).collect_vec();
         let row = row(driver, &text, irqs)?;
         let pattern = Pattern::taught(&row).ok()?;
-        let fits = |name: &&str| pattern.fits(name).next().is_some();
-        names.iter().all(fits).then_some(row)
+        let fits = names.iter().all(|name| pattern.matches(name));
+        fits.then_some(row)
     });
     rows.collect()
 }
@@ -47,12 +47,8 @@ const NUMBER: char = '\0';
 /// Replaces interface, address and numbers by placeholders ([`NUMBER`]); also returns the numbers.
 fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     let mut text = action.to_owned();
-    // `82300000.ethernet`
-    let platform_name = device.split_once('.').filter(|(address, _)| {
-        address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
-    let platform_name = platform_name.map(|(_, name)| format!("{{h}}.{name}"));
-    let address = platform_name.as_deref().unwrap_or("{pci}");
+    let platform = platform_name(device).map(|name| format!("{{h}}.{name}"));
+    let address = platform.as_deref().unwrap_or("{pci}");
     for (name, placeholder) in [(device, address), (interface, "{if}")] {
         let whole = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let found = text.match_indices(name).next();

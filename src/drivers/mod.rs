@@ -125,9 +125,7 @@ pub struct Taught {
 
 impl Taught {
     pub(crate) fn has_name(&self, action: &str) -> bool {
-        self.irqs
-            .iter()
-            .any(|row| row.fits(action).next().is_some())
+        self.irqs.iter().any(|row| row.matches(action))
     }
 }
 
@@ -221,7 +219,7 @@ impl<'a> DriverPatterns<'a> {
 
     /// Whether `action` is the name of a PHY's interrupt, which begins with that of the PHY's bus.
     pub(crate) fn is_of_phy(action: &str) -> bool {
-        OF_A_PHY.iter().any(|row| row.fits(action).next().is_some())
+        OF_A_PHY.iter().any(|row| row.matches(action))
     }
 
     /// Whether `action` is a queue name of the driver's row, without a part that another device could also have.

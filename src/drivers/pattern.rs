@@ -201,14 +201,23 @@ impl Pattern {
         &self.row[..self.length]
     }
 
+    pub(super) fn matches(&self, action: &str) -> bool {
+        self.fits(action).next().is_some()
+    }
+
+    /// Each with the word for `{way}`.
+    pub(super) fn roles(&self) -> impl DoubleEndedIterator<Item = (&'static str, Role)> + use<> {
+        let own = self.role.map(|role| ("", role));
+        let ways = WAYS.into_iter().filter(move |_| own.is_none());
+        own.into_iter().chain(ways)
+    }
+
     pub(super) fn fits<'p, 'a>(
         &'p self,
         action: &'a str,
     ) -> impl DoubleEndedIterator<Item = (&'p Self, Role, Fit<'a>)> {
         let is_cut = self.cut > 0 && action.len() == self.cut;
-        let own = self.role.map(|role| ("", role));
-        let ways = WAYS.into_iter().filter(move |_| own.is_none());
-        own.into_iter().chain(ways).filter_map(move |(way, role)| {
+        self.roles().filter_map(move |(way, role)| {
             Some((self, role, fit(self.text(), way, action, is_cut)?))
         })
     }
@@ -261,18 +270,12 @@ fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         return Some(Fit::default());
     }
     let (least, most) = span(part, rest);
-    let next = tail.bytes().next().filter(|&literal| literal != b'{');
     // The longest text first: an interface may contain all that follows it in the pattern (`a-rx-0-rx-1`). In a
     // truncated name the shortest first, and never all of it: the following text makes the difference.
     (least..=most)
         .map(|len| if cut { len } else { least + most - len })
         .find_map(|len| {
             let (text, rest) = rest.split_at_checked(len)?;
-            // Most lengths end here.
-            let has = rest.bytes().next();
-            if (next.zip(has)).is_some_and(|(next, has)| !next.eq_ignore_ascii_case(&has)) {
-                return None;
-            }
             if cut && rest.is_empty() && !tail.is_empty() || part == "pci" && !text.contains(':') {
                 return None;
             }
@@ -327,9 +330,14 @@ pub(super) struct Fit<'a> {
 
 /// The owner is an interface or driver, one word, or a platform device, two (`90900000.mac`).
 fn words_of_owner(name: &str) -> usize {
-    let address = name.split_once('.').map_or("", |(address, _)| address);
-    let is_device = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
-    1 + usize::from(is_device)
+    1 + usize::from(platform_name(name).is_some())
+}
+
+/// What follows the address of a platform device: `ethernet` of `82300000.ethernet`.
+pub(super) fn platform_name(device: &str) -> Option<&str> {
+    let (address, name) = device.split_once('.')?;
+    let is_address = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_address.then_some(name)
 }
 
 fn says_control(name: &str, behind: usize) -> bool {

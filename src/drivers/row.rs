@@ -12,7 +12,7 @@ pub struct Driver {
     /// Patterns, as `Pattern::parse` takes them. Without any, names are read as those of a driver without a row.
     pub irqs: &'static [&'static str],
     pub rdma: &'static [&'static str],
-    /// Examples for patterns with placeholders: `eth0-TxRx-3 = combined 3`.
+    /// Names of queues as the driver gives them, and odd ones: `eth0-TxRx-3 = combined 3`.
     pub examples: &'static [&'static str],
     pub order: &'static [OrderPart],
     /// Columns of the page on drivers: meaning of the number in a name; affinities after ifdown and ifup; affinities

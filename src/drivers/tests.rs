@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::*;
 
 /// Each example of the table: driver, action, and the expected meaning. A pattern without placeholders is its own
-/// example.
+/// example; [`made`] has names for the others.
 fn examples() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     Driver::all().iter().flat_map(|row| {
         let driver = row.names.split(' ').next().unwrap();
@@ -86,17 +86,55 @@ fn names_in_a_device_tree() {
     }
 }
 
+/// A name that the pattern describes for each of its roles, and the role.
+fn made_of(pattern: &Pattern) -> impl Iterator<Item = (String, Role)> {
+    let fill = |way: &str| {
+        let parts = [
+            ("{way}", way),
+            ("{if}", "eth0"),
+            ("{n}", "5"),
+            ("{pci}", "0000:82:00.0"),
+            ("{h}", "12345"),
+            ("{hh}", "07"),
+            ("{x}", "x1"),
+            ("{sep}", "-"),
+            ("{ctl}", "eth0-link"),
+        ];
+        let (name, _) = pattern
+            .row()
+            .rsplit_once(" = ")
+            .unwrap_or((pattern.row(), ""));
+        parts
+            .iter()
+            .fold(name.to_owned(), |name, (placeholder, text)| {
+                name.replace(placeholder, text)
+            })
+    };
+    pattern.roles().map(move |(way, role)| (fill(way), role))
+}
+
+/// Each pattern of the table with its driver, and the names that are made of it.
+fn made() -> impl Iterator<Item = (&'static str, &'static Pattern, String, Role)> {
+    let rows = Driver::all().iter().zip(&*PATTERNS);
+    rows.flat_map(|(row, patterns)| {
+        let driver = row.names.split(' ').next().unwrap();
+        let names = patterns.iter().flat_map(|pattern| {
+            made_of(pattern).map(move |(action, role)| (pattern, action, role))
+        });
+        names.map(move |(pattern, action, role)| (driver, pattern, action, role))
+    })
+}
+
 #[test]
-fn every_pattern_has_an_example() {
-    for (row, patterns) in Driver::all().iter().zip(&*PATTERNS) {
-        for pattern in patterns {
-            // A pattern with several roles has an example for each role that its drivers have.
-            let is_hit = |(driver, action, _): (&str, &str, &str)| {
-                let row_patterns = DriverPatterns::of(Some(driver), None);
-                row_patterns.classify(action).unwrap().told.row == pattern.row()
-            };
-            assert!(examples().any(is_hit), "{}: {}", row.names, pattern.row());
-        }
+fn names_made_of_a_pattern_fit_it_best() {
+    for (driver, pattern, action, role) in made() {
+        let found = of(driver, &action).unwrap();
+        let number = pattern.row().contains("{n}").then_some(5);
+        assert_eq!(
+            (found.told.row, found.role, found.number),
+            (pattern.row(), role, number),
+            "{driver}: {action}"
+        );
     }
 }
 
@@ -140,10 +178,12 @@ fn rows_are_well_formed() {
 
 #[test]
 fn no_two_patterns_fit_equally_well() {
-    for (driver, action, _) in examples() {
+    let examples = examples().map(|(driver, action, _)| (driver, action.to_owned()));
+    let all = examples.chain(made().map(|(driver, _, action, _)| (driver, action)));
+    for (driver, action) in all {
         let patterns = DriverPatterns::of(Some(driver), None);
-        let named = patterns.classify(action).unwrap();
-        let fits = || patterns.ours.iter().flat_map(|other| other.fits(action));
+        let named = patterns.classify(&action).unwrap();
+        let fits = || patterns.ours.iter().flat_map(|other| other.fits(&action));
         let is_first = |(pattern, role): (&Pattern, Role)| {
             (pattern.row(), role) == (named.told.row, named.role)
         };

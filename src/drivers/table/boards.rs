@@ -29,12 +29,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-ecc = control",
             "{if}-i2c = control",
         ],
-        &[
-            "eth0-TxRx-1 = combined 1",
-            "eth0-pcs = control",
-            "eth0-ecc = control",
-            "eth0-i2c = control",
-        ],
+        &["eth0-TxRx-1 = combined 1"],
     )
     .page(SETS_ITS_OWN),
     Driver::new("dwc-xlgmac", INTEL, &[]).facts(&[FixedChannels]),
@@ -42,7 +37,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "dwc-eth-dwmac rk_gmac-dwmac stmmaceth intel-eth-pci",
         &[],
-        &["eth0:rx-0 = rx 0", "eth0:mac = control", "eth0:tx-3 = tx 3"],
+        &["eth0:rx-0 = rx 0"],
     )
     .page(SETS_ITS_OWN),
     Driver::new(
@@ -65,17 +60,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{x}:err_a = control",
             "{x}:mgmt_a = control",
         ],
-        &[
-            "eth0 = combined",
-            "e6800000.ethernet:ch0:rx_be = rx 0",
-            "e6800000.ethernet:ch1:rx_nc = rx 1",
-            "e6800000.ethernet:ch18:tx_be = tx 18",
-            "e6800000.ethernet:ch19:tx_nc = tx 19",
-            "e6800000.ethernet:ch22:multi = control",
-            "e6800000.ethernet:ch24:emac = control",
-            "e6800000.ethernet:err_a = control",
-            "e6800000.ethernet:mgmt_a = control",
-        ],
+        &["eth0 = combined"],
     )
     .facts(&[PicksTxQueue]),
     // NVIDIA's own, for Jetson: each vector of a "virtual machine" has several channels, by the device tree
@@ -87,23 +72,19 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}.{way}{n} = by order",
             "ether_common_irq = control",
         ],
-        &["eth0.vm3 = data", "eth0.rx0 = rx 0", "eth0.tx3 = tx 3"],
+        &["eth0.vm3 = data"],
     ),
     // Both ports use the same names, and the last name is also that of the time stamps (icssg_prueth.c:728, 753).
     Driver::new(
         "icssg-prueth icssg-prueth-sr1",
         &["{x}-eth-tx{n} = tx", "{x}-eth = rx"],
-        &["icssg1-eth-tx3 = tx 3", "icssg1-eth = rx"],
+        &["icssg1-eth-tx3 = tx 3"],
     ),
     // With one receive flow the vector has the device's bare name.
     Driver::new(
         "am65-cpsw-nuss",
         &["{x}-{way}{n}", "{h}.ethernet = rx"],
-        &[
-            "8000000.ethernet-rx0 = rx 0",
-            "8000000.ethernet-tx7 = tx 7",
-            "8000000.ethernet = rx",
-        ],
+        &["8000000.ethernet-rx0 = rx 0"],
     ),
     // With DMA, or with registers.
     Driver::new(
@@ -121,17 +102,13 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "korina",
         &["Korina ethernet {way}"],
-        &["Korina ethernet Rx = rx", "Korina ethernet Tx = tx"],
+        &["Korina ethernet Rx = rx"],
     ),
-    Driver::new(
-        "ltq_etop",
-        &["etop_{way}"],
-        &["etop_rx = rx", "etop_tx = tx"],
-    ),
+    Driver::new("ltq_etop", &["etop_{way}"], &["etop_rx = rx"]),
     Driver::new(
         "lantiq,xrx200-net",
         &["xrx200_net_{way}"],
-        &["xrx200_net_rx = rx", "xrx200_net_tx = tx"],
+        &["xrx200_net_rx = rx"],
     ),
     // Data vectors are those of the DMA engine (ibm/emac/mal.c:667).
     Driver::new(
@@ -142,13 +119,13 @@ pub(super) const DRIVERS: &[Driver] = &[
             "MAL SERR = control",
             "EMAC = control",
         ],
-        &["MAL TX EOB = tx", "MAL RX EOB = rx", "MAL TX DE = control"],
+        &["MAL TX EOB = tx"],
     )
     .facts(&[OneEngine]),
     Driver::new(
         "bmac",
         &["BMAC-{way}dma", "BMAC-misc = control"],
-        &["BMAC-txdma = tx", "BMAC-rxdma = rx"],
+        &["BMAC-txdma = tx"],
     ),
     // The first vector reports sent packets; the handler of the second does nothing (apple/mace.c:655, 872).
     Driver::new(
@@ -169,11 +146,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "dm9000.{h} = control",
             "{h}.ethernet = control",
         ],
-        &[
-            "eth0 = combined",
-            "dm9000.0 = control",
-            "88000000.ethernet = control",
-        ],
+        &["eth0 = combined"],
     ),
     // Qualcomm's SDK for routers: rings are numbered over all ports; one name is of older chips.
     Driver::new(
@@ -188,13 +161,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "edma_rxfill{x} = control",
             "edma_misc = control",
         ],
-        &[
-            "edma_rxdesc_20 = rx 20",
-            "edma_rxdesc15 = rx 15",
-            "edma_txcmpl_8 = tx 8",
-            "edma_txcmpl23 = tx 23",
-            "edma_rxfill = control",
-        ],
+        &["edma_rxdesc_20 = rx 20"],
     )
     .facts(&[OneEngine]),
     // Of OpenWrt for IPQ4019: receive queue N has ring 2N, or N with eight of them; transmit queue N of each port is two of
@@ -202,7 +169,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "ess_edma",
         &["edma_eth_rx{n} = rx by order", "edma_eth_tx{n} = data"],
-        &["edma_eth_rx6 = rx 6", "edma_eth_tx15 = data 15"],
+        &["edma_eth_rx6 = rx 6"],
     ),
     // Each IRQ serves a bank of queues of all ports (airoha_eth.c, airoha_qdma_init_irq_banks).
     Driver::new(
@@ -219,24 +186,19 @@ pub(super) const DRIVERS: &[Driver] = &[
             "al-eth-intx-all@pci:{pci} = combined",
             "al-eth-msix-mgmt@pci:{pci} = control",
         ],
-        &[
-            "al-eth-rx-comp-0@pci:0000:00:01.0 = rx 0",
-            "al-eth-tx-comp-3@pci:0000:00:01.0 = tx 3",
-            "al-eth-intx-all@pci:0000:00:01.0 = combined",
-            "al-eth-msix-mgmt@pci:0000:00:01.0 = control",
-        ],
+        &["al-eth-rx-comp-0@pci:0000:00:01.0 = rx 0"],
     ),
     Driver::new(
         "fsl_dpaa2_eth",
         &["dpio.{h} = control", "dpni.{h} = control"],
-        &["dpio.7 = control", "dpni.1 = control"],
+        &["dpio.7 = control"],
     )
     .facts(&[FixedChannels]),
     // Packets come by the control vectors, too (dpaa2-switch.c:1611).
     Driver::new(
         "fsl_dpaa2_switch",
         &["dpio.{h} = control", "dpsw.{h} = control"],
-        &["dpio.7 = control", "dpsw.0 = control"],
+        &["dpio.7 = control"],
     ),
     // A portal belongs to a CPU and serves every interface there.
     Driver::new(
@@ -247,11 +209,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "fsl-gianfar",
         &["{if}_g{n}_{way}", "{if}_g{h}_er = control"],
-        &[
-            "eth0_g0_rx = rx 0",
-            "eth0_g1_tx = tx 1",
-            "eth0_g0_er = control",
-        ],
+        &["eth0_g0_rx = rx 0"],
     ),
     // Where sending and receiving have an IRQ each, that of sending is mapped first (mtk_eth_soc.c, mtk_probe).
     Driver::new(
@@ -274,11 +232,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-txc-{n} = tx",
             "{if}-rx-txc = combined",
         ],
-        &[
-            "eth0-rx-0 = rx 0",
-            "eth0-txc-0 = tx 0",
-            "eth0-rx-txc = combined",
-        ],
+        &["eth0-rx-0 = rx 0"],
     ),
     Driver::new(
         "renesas_eth_sw",

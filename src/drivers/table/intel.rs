@@ -36,13 +36,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "i40e",
         &["i40e-{if}-{way}-{n}", "i40e-{pci}:{x} = control"],
-        &[
-            "i40e-ens1f0-TxRx-103 = combined 103",
-            "i40e-ens1f0-rx-0 = rx 0",
-            "i40e-ens1f0-tx-0 = tx 0",
-            "i40e-0000:86:00.0:misc = control",
-            "CEQ = rdma",
-        ],
+        &["i40e-ens1f0-TxRx-103 = combined 103", "CEQ = rdma"],
     )
     .rdma(IRDMA)
     .page([
@@ -55,12 +49,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "iavf",
         &["iavf-{if}-{way}-{n}", "iavf-{pci}:{x} = control"],
-        &[
-            "iavf-ens3f0v13-TxRx-3 = combined 3",
-            "iavf-eth0-rx-1 = rx 1",
-            "iavf-eth0-tx-1 = tx 1",
-            "iavf-0000:d8:03.5:mbx = control",
-        ],
+        &["iavf-ens3f0v13-TxRx-3 = combined 3"],
     )
     .rdma(IRDMA)
     .page(RESTORED)
@@ -72,11 +61,6 @@ pub(super) const DRIVERS: &[Driver] = &[
         &[
             "ice-ens2f1-TxRx-12 = combined 12",
             "ice-ens2f1-TxRx-0-1 = combined 0",
-            "ice-eth0-rx-2 = rx 2",
-            "ice-eth0-tx-2 = tx 2",
-            "ice-0000:82:00.0:ll_ts = control",
-            "irdma-0000:4b:00.0-CEQ-3 = rdma 3",
-            "irdma-0000:4b:00.0-AEQ = control",
             "AEQCEQ = rdma",
         ],
     )
@@ -89,13 +73,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "idpf-{if}-{way}-{n} = by order",
             "idpf-Mailbox-{h} = control",
         ],
-        &[
-            "idpf-eth0-TxRx-1 = combined 1",
-            "idpf-eth0-Rx-4 = rx 4",
-            "idpf-eth0-Tx-9 = tx 9",
-            "idpf-Mailbox-0 = control",
-            "irdma-0000:4b:00.0-AEQCEQ-0 = rdma 0",
-        ],
+        &["idpf-eth0-TxRx-1 = combined 1", "idpf-eth0-Rx-4 = rx 4"],
     )
     .rdma(IRDMA)
     .page(RESTORED)
@@ -106,14 +84,10 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new("ixgbevf", INTEL, &[])
         .page(IXGBE)
         .facts(&[FixedRss]),
-    Driver::new(
-        "igb",
-        INTEL,
-        &["eth0-TxRx-7 = combined 7", "eth3-tx-3 = tx 3"],
-    )
-    .page(IGB)
-    .facts(&[SystemKey]),
-    Driver::new("igc", INTEL, &["eno2-rx-0 = rx 0", "eth0-unused = control"]).page(IGB),
+    Driver::new("igb", INTEL, &["eth0-TxRx-7 = combined 7"])
+        .page(IGB)
+        .facts(&[SystemKey]),
+    Driver::new("igc", INTEL, &["eno2-rx-0 = rx 0"]).page(IGB),
     // Interface names of 11 characters and more leave no room for the queue.
     Driver::new("e1000e", INTEL, &[])
         .order(&[Queues(Rx), Queues(Tx), Others(1, 1)])
@@ -125,12 +99,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "i40evf",
         &["i40evf-{if}-{way}-{n}", "i40evf-{pci}:{x} = control"],
-        &[
-            "i40evf-enp94s2f1-TxRx-3 = combined 3",
-            "i40evf-eth0-rx-1 = rx 1",
-            "i40evf-eth0-tx-1 = tx 1",
-            "i40evf-0000:5e:0a.1:mbx = control",
-        ],
+        &["i40evf-enp94s2f1-TxRx-3 = combined 3"],
     )
     .facts(&[HintsAnywhere]),
     Driver::new("ice.sf", ICE, &[]),

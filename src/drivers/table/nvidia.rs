@@ -20,11 +20,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         &[
             "mlx5_comp7@pci:0000:17:00.0 = combined 7",
-            "mlx5_combined0@pci:0000:82:00.0 = combined",
-            "mlx5_async63@pci:0000:82:00.0 = control",
-            "mlx5_pages_eq@pci:0000:82:00.0 = control",
             "mlx5_sf_comp8@pci:0000:82:00.0 = control",
-            "mlx5_sf_ctrl0@pci:0000:82:00.0 = control",
         ],
     )
     .page([
@@ -57,15 +53,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "mlx4-comp-{n}@pci:{pci} = rdma",
             "mlx4-ib-{h}-{n}@{x} = rdma by order",
         ],
-        &[
-            "mlx4-3@0000:82:00.0 = combined 3",
-            "eth2-0 = combined 0",
-            "eth2-rx-0 = rx 0",
-            "mlx4_core@pci:0000:82:00.0 = combined",
-            "mlx4-async@pci:0000:07:00.0 = control",
-            "mlx4-comp-0@pci:0000:07:00.0 = rdma 0",
-            "mlx4-ib-1-0@0000:07:00.0 = rdma 0",
-        ],
+        &["mlx4-3@0000:82:00.0 = combined 3"],
     )
     .page([
         "from 1, divided among the ports",
@@ -83,12 +71,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "mlx5_comp{h}@pci:{pci} = control",
             "mlx5_async{x}@pci:{pci} = control",
         ],
-        &[
-            "mlx5_sf_comp8@pci:0000:82:00.0 = combined 8",
-            "mlx5_sf_ctrl0@pci:0000:82:00.0 = control",
-            "mlx5_comp7@pci:0000:82:00.0 = control",
-            "mlx5_async0@pci:0000:82:00.0 = control",
-        ],
+        &["mlx5_sf_comp8@pci:0000:82:00.0 = combined 8"],
     ),
     // The handler of the last vector does nothing.
     Driver::new(

@@ -50,17 +50,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "hns-ceq-{n} = rdma",
             "hns-{x} = control",
         ],
-        &[
-            "hns3-0000:7d:00.0-TxRx-14 = combined 14",
-            "hns3-0000:7d:00.0-Rx-0 = rx 0",
-            "hns3-0000:7d:00.0-Tx-0 = tx 0",
-            "eth0-TxRx-2 = combined 2",
-            "hclge-misc-0000:7d:00.0 = control",
-            "hclgevf-misc-0000:7d:01.0 = control",
-            "hns-0000:7d:00.0-ceq-3 = rdma 3",
-            "hns-ceq-2 = rdma 2",
-            "hns-0000:7d:00.0-aeq-0 = control",
-        ],
+        &["hns3-0000:7d:00.0-TxRx-14 = combined 14"],
     )
     .page([
         "order: counts by two",
@@ -69,12 +59,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         "set by the driver",
     ])
     .facts(&[AcceleratedRfs, QueuesWrap]),
-    Driver::new(
-        "hns-nic",
-        &["{if}-{way}{n}"],
-        &["eth0-rx15 = rx 15", "eth0-tx0 = tx 0"],
-    )
-    .facts(&[FixedChannels]),
+    Driver::new("hns-nic", &["{if}-{way}{n}"], &["eth0-rx15 = rx 15"]).facts(&[FixedChannels]),
     // The second form of names is that of vendors' and distributions' kernels.
     Driver::new(
         "nbl nbl_core",
@@ -88,9 +73,6 @@ pub(super) const DRIVERS: &[Driver] = &[
         &[
             "nbl_txrx3@pci:0000:17:00.0 = combined 3",
             "NBL012-TxRx-07 = combined 7",
-            "nbl_mailbox@pci:0000:17:00.0 = control",
-            "nbl_abnormal@pci:0000:17:00.0 = control",
-            "nbl_adminq@pci:0000:17:00.0 = control",
         ],
     ),
     Driver::new(
@@ -101,21 +83,12 @@ pub(super) const DRIVERS: &[Driver] = &[
             "xsc_async_eq@pci:{pci} = control",
             "xsc_eth_event@pci:{pci} = control",
         ],
-        &[
-            "xsc_comp7@pci:0000:b3:00.0 = combined 7",
-            "xsc_cmd@pci:0000:b3:00.0 = control",
-            "xsc_async_eq@pci:0000:b3:00.0 = control",
-            "xsc_eth_event@pci:0000:b3:00.0 = control",
-        ],
+        &["xsc_comp7@pci:0000:b3:00.0 = combined 7"],
     ),
     Driver::new(
         "hibmcge",
         &["hibmcge-{pci}-{way}", "hibmcge-{pci}-err = control"],
-        &[
-            "hibmcge-0000:84:00.0-tx = tx",
-            "hibmcge-0000:84:00.0-rx = rx",
-            "hibmcge-0000:84:00.0-err = control",
-        ],
+        &["hibmcge-0000:84:00.0-tx = tx"],
     ),
     Driver::new(
         "cxgb4",
@@ -140,19 +113,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         &[
             "eth0-Rx0 = rx 0",
             "eth0 (queue 3) = rx 3",
-            "eth0-FWeventq = control",
-            "eth0-traceq0 = control",
-            "eth0-ma-failoverq = control",
-            "eth0-mirrorrxq0 = control",
-            "eth0-eorxq0 = control",
             "eth0-iw_cxgb40 = rdma 0",
-            "eth0-rdma0 = rdma 0",
-            "eth0-rdma-ciq1 = rdma 1",
-            "eth0-iscsi0 = control",
-            "eth0-ofld0 = control",
-            "eth0-cxgb4i3 = control",
-            "eth0-cxgbit0 = control",
-            "eth0-chcr0 = control",
         ],
     )
     .page(SETS_AT_PROBE),
@@ -165,12 +126,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new(
         "hfi1",
         &["hfi1_{h} nd kctxt{n} = rx by order", "hfi1_{h} = control"],
-        &[
-            "hfi1_0 nd kctxt1 = rx 1",
-            "hfi1_0 = control",
-            "hfi1_0 sdma3 = rdma",
-            "hfi1_0 kctxt2 = rdma",
-        ],
+        &["hfi1_0 nd kctxt1 = rx 1", "hfi1_0 kctxt2 = rdma"],
     )
     .rdma(&["hfi1_{h} sdma{h} = rdma", "hfi1_{h} kctxt{h} = rdma"]),
     Driver::new(
@@ -179,20 +135,9 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["eth1-4 = combined 4"],
     ),
     // Each XDP channel belongs to a CPU and is no queue of the interface.
-    Driver::new(
-        "sfc sfc_falcon sfc_siena",
-        SFC,
-        &[
-            "eth0-0 = combined 0",
-            "eth0-rx-0 = rx 0",
-            "eth0-tx-0 = tx 0",
-            "eth0-xdp-0 = control",
-            "eth0-ptp = control",
-            "eth0-iov = control",
-        ],
-    )
-    .page(SETS_AT_PROBE)
-    .facts(&[AcceleratedRfs]),
+    Driver::new("sfc sfc_falcon sfc_siena", SFC, &["eth0-0 = combined 0"])
+        .page(SETS_AT_PROBE)
+        .facts(&[AcceleratedRfs]),
     Driver::new("sfc_ef100", SFC, &["eth0-mae = control"])
         .page(SETS_ITS_OWN)
         .facts(&[AcceleratedRfs]),
@@ -202,16 +147,13 @@ pub(super) const DRIVERS: &[Driver] = &[
             "LiquidIO{h}-{x}-rxtx-{n} = combined",
             "LiquidIO{h}-{x}-aux = control",
         ],
-        &[
-            "LiquidIO0-pf0-rxtx-3 = combined 3",
-            "LiquidIO0-pf0-aux = control",
-        ],
+        &["LiquidIO0-pf0-rxtx-3 = combined 3"],
     )
     .page(SETS_AT_PROBE),
     Driver::new(
         "fsl_enetc fsl_enetc_vf nxp_enetc4",
         &["{if}-rxtx{n} = combined", "{if}-vfmsg{x} = control"],
-        &["eth0-rxtx0 = combined 0", "eth0-vfmsg = control"],
+        &["eth0-rxtx0 = combined 0"],
     )
     .page(SETS_AT_PROBE),
     Driver::new(
@@ -222,13 +164,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "hinic{x}_aeq{h}@pci:{pci} = control",
             "hinic{x}_ceq{h}@pci:{pci} = control",
         ],
-        &[
-            "eth0_rxq0 = rx 0",
-            "eth0_txq0 = tx 0",
-            "hinic_ceq0@pci:0000:82:00.0 = control",
-            "eth0_qp0 = combined 0",
-            "hinic3_aeq1@pci:0000:82:00.0 = control",
-        ],
+        &["eth0_rxq0 = rx 0"],
     )
     .page(SETS_ITS_OWN),
     Driver::new(
@@ -240,12 +176,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-qset-err-{h} = control",
             "NICVF Mbox = control",
         ],
-        &[
-            "eth0-rxtx-0 = combined 0",
-            "eth0-sq-0 = control",
-            "eth0-rbdr-0 = control",
-            "eth0-qset-err-0 = control",
-        ],
+        &["eth0-rxtx-0 = combined 0"],
     )
     .page(SETS_ITS_OWN),
     Driver::new(
@@ -255,17 +186,13 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-qerr = control",
             "RVU{x} = control",
         ],
-        &[
-            "eth0-rxtx-7 = combined 7",
-            "RVUPF0 AFPF Mbox = control",
-            "eth0-qerr = control",
-        ],
+        &["eth0-rxtx-7 = combined 7", "RVUPF0 AFPF Mbox = control"],
     )
     .page(SETS_ITS_OWN),
     Driver::new(
         "octeon_ep octeon_ep_vf",
         &["{if}-q{n} = combined", "{if}-epf_{x} = control"],
-        &["eth0-q2 = combined 2", "eth0-epf_mbox_rint0 = control"],
+        &["eth0-q2 = combined 2"],
     )
     .page(SETS_ITS_OWN),
     Driver::new(
@@ -278,12 +205,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-tx = tx",
             "{if}-rxq{n} = rx",
         ],
-        &[
-            "eth0-q5 = combined 5",
-            "ocrdma0-1 = rdma 1",
-            "eth0-tx = tx",
-            "eth0-rxq2 = rx 2",
-        ],
+        &["eth0-q5 = combined 5"],
     )
     .page(ONLY_A_HINT)
     .facts(&[QueuesWrap]),
@@ -295,12 +217,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-err = control",
             "{if}-notify = control",
         ],
-        &[
-            "eth0-rx-0 = rx 0",
-            "eth0-tx-0 = tx 0",
-            "eth0-err = control",
-            "eth0-notify = control",
-        ],
+        &["eth0-rx-0 = rx 0"],
     )
     .page(ONLY_A_HINT)
     .facts(&[AcceleratedRfs, FixedChannels]),
@@ -311,11 +228,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-lsc = control",
             "{if}-exn = control",
         ],
-        &[
-            "eth0-rxtx-0 = combined 0",
-            "eth0-lsc = control",
-            "eth0-exn = control",
-        ],
+        &["eth0-rxtx-0 = combined 0"],
     )
     .page(ONLY_A_HINT),
     Driver::new("ngbe ngbevf txgbevf", TXGBE, &[])
@@ -333,18 +246,12 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}:MIF = control",
             "{if}:SYSERR = control",
         ],
-        &[
-            "eth0-rx-0 = rx 0",
-            "eth0-tx-0 = tx 0",
-            "eth0:MAC = combined",
-            "eth0:MIF = control",
-            "eth0:SYSERR = control",
-        ],
+        &["eth0-rx-0 = rx 0"],
     ),
     Driver::new(
         "myri10ge",
         &["{if} = combined if alone", "{if}:slice-{n} = combined"],
-        &["eth0 = combined", "eth0:slice-3 = combined 3"],
+        &["eth0 = combined"],
     ),
     // The first vector has all transmit queues, and alarms.
     Driver::new(
@@ -354,17 +261,13 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}:MSI-X-{n}-RX = rx by order",
             "{if}:MSI-X-{h}-TX = tx",
         ],
-        &[
-            "eth0 = combined",
-            "eth0:MSI-X-1-RX = rx 1",
-            "eth0:MSI-X-0-TX = tx",
-        ],
+        &["eth0 = combined"],
     ),
     // The MAC's vector also has queue 0.
     Driver::new(
         "tsnep",
         &["{if}-txrx-{n} = combined", "{if}-mac = combined"],
-        &["eth0-txrx-1 = combined 1", "eth0-mac = combined"],
+        &["eth0-txrx-1 = combined 1"],
     )
     .facts(&[FixedChannels]),
 ];

@@ -66,17 +66,6 @@ pub(super) const DRIVERS: &[Driver] = &[
             "sw-exception = control",
             "watchdog = control",
         ],
-        &[
-            "reo2host-destination-ring4 = data",
-            "wbm2host-tx-completions-ring1 = data",
-            "ppdu-end-interrupts-mac1 = data",
-            "tcl2host-status-ring = control",
-            "wbm2host-rx-release = control",
-            "rxdma2host-destination-ring-mac1 = control",
-            "reo2ost-exception = control",
-            "host2tcl-input-ring4 = control",
-            "ce11 = control",
-            "misc-pulse1 = control",
-        ],
+        &["reo2host-destination-ring4 = data"],
     ),
 ];
