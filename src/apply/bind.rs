@@ -23,7 +23,7 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindingError> {
         let why = refusal(&answer, "this process's cpuset holds none of them");
         BindingError(format!("cannot run on CPUs {cpus}: {why}"))
     };
-    sys::set_affinity(cpus).map_err(refused)?;
+    sys::set_affinity(0, cpus).map_err(refused)?;
     let left = sys::affinity().map_err(refused)?;
     if binding.requested && left != *cpus {
         let why = format!("this process's cpuset contains only CPUs {left} of {cpus}");

@@ -113,7 +113,7 @@ fn read(buffer: &[MemPage], cpus: &CpuSet) -> Result<u64> {
     thread::scope(|scope| {
         let mut readers = Vec::new();
         for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
-            let reader = move || match sys::set_affinity(&CpuSet::single(cpu)) {
+            let reader = move || match sys::set_affinity(0, &CpuSet::single(cpu)) {
                 Ok(()) => Ok(rate(part)),
                 Err(error) => Err(anyhow!("cannot run on CPU {cpu}: {}", errno_words(&error))),
             };

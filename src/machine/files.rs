@@ -7,7 +7,7 @@ pub const NET: &str = "/sys/class/net";
 pub const IRQ_FILES: &str = "/proc/irq";
 
 pub fn affinity_file(irq: u32) -> String {
-    [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
+    format!("{IRQ_FILES}/{irq}/smp_affinity")
 }
 
 const ETHTOOL: &str = "/nicpin/ethtool";
@@ -23,6 +23,5 @@ pub fn queue_files(interface: &str) -> String {
 
 /// `way` is `rx` or `tx`.
 pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    let queue = queue.to_string();
-    [NET, "/", interface, "/queues/", way, "-", &queue, "/", file].concat()
+    format!("{NET}/{interface}/queues/{way}-{queue}/{file}")
 }

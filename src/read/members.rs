@@ -119,14 +119,11 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let interface = &*port.interface;
         let named = port.patterns.classify(action);
-        let is_of_driver = || {
-            let mut driver = interface.driver.iter();
-            port.patterns.has_queue_name(action) || driver.any(|driver| begins_with(action, driver))
-        };
         named.and_then(|named| named.interface) == Some(&interface.name)
             || begins_with(action, &interface.name)
             || names_device(action, &interface.device.address)
-            || port.is_only && is_of_driver()
+            || port.is_only
+                && (port.patterns.has_queue_name(action) || begins_with_driver(port, action))
     })
 }
 
@@ -141,14 +138,10 @@ fn is_line_of_others(handlers: &Handlers<'_>, ports: &[Port]) -> Result<bool> {
 
 fn has_own_handler(handlers: &Handlers<'_>, ports: &[Port], irq: u32) -> Result<bool> {
     let is_own = |action: &String| {
-        let is_of_driver = |port: &Port| {
-            let mut driver = port.interface.driver.iter();
-            driver.any(|driver| begins_with(action, driver))
-        };
         !DriverPatterns::is_of_phy(action)
             && (may_be_own(ports, action)
                 || has_name_of(ports, action)
-                || ports.iter().any(is_of_driver))
+                || ports.iter().any(|port| begins_with_driver(port, action)))
     };
     Ok(handlers.of(irq)?.iter().any(is_own))
 }
@@ -172,6 +165,11 @@ fn names_device(action: &str, device: &str) -> bool {
         None if is_pci_address(device) => action.contains(device),
         None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
     }
+}
+
+fn begins_with_driver(port: &Port, action: &str) -> bool {
+    let driver = port.interface.driver.as_deref();
+    driver.is_some_and(|driver| begins_with(action, driver))
 }
 
 fn begins_with(action: &str, name: &str) -> bool {

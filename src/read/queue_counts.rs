@@ -53,19 +53,14 @@ fn queue_of(name: &str) -> Option<(Direction, u32)> {
     let name = name
         .replace("inpackets", "rx packets")
         .replace("outpackets", "tx packets");
-    let (mut numbers, mut words) = (Vec::new(), Vec::new());
-    for (is_number, run) in &name.chars().chunk_by(char::is_ascii_digit) {
-        let run: String = run.collect();
-        if is_number {
-            numbers.push(run);
-        } else {
-            let parts = run.split(|c: char| !c.is_ascii_alphabetic());
-            words.extend(parts.filter(|word| !word.is_empty()).map(str::to_owned));
-        }
-    }
+    let runs = |is_part: fn(&char) -> bool| {
+        let runs = name.split(move |c: char| !is_part(&c));
+        runs.filter(|run| !run.is_empty()).collect_vec()
+    };
+    let (numbers, words) = (runs(char::is_ascii_digit), runs(char::is_ascii_alphabetic));
     let has = |start: &str| words.iter().any(|word| word.starts_with(start));
     let counts = ["packets", "pkts", "pkt", "frames"].into_iter().any(has);
-    let known = words.iter().all(|word| WORDS.contains(&word.as_str()));
+    let known = words.iter().all(|word| WORDS.contains(word));
     let direction = match (has("rx"), has("tx")) {
         (true, false) => Rx,
         (false, true) => Tx,

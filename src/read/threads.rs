@@ -232,7 +232,7 @@ pub(crate) fn set_affinity(root: &Root, interface: &str, pid: u32, mask: &str) -
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
     // The id may be another process's by now.
     stat_of(root, pid)?.filter(is_napi_thread).ok_or(ESRCH)?;
-    sys::set_affinity_of(pid, &cpus)
+    sys::set_affinity(pid, &cpus)
 }
 
 fn recorded_threads(root: &Root, interface: &str) -> Result<Vec<ThreadMask>> {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use bstr::ByteSlice as _;
 use foldhash::fast::RandomState;
 use itertools::Itertools as _;
 use nix::errno::Errno::{self, EISDIR, ELOOP, ENOENT, ENOTDIR};
@@ -133,10 +132,9 @@ impl Tree {
     }
 
     pub fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
-        let Some(slash) = path.as_bytes().rfind_byte(b'/') else {
+        let Some((above, name)) = path.rsplit_once('/') else {
             return Err("has an empty path");
         };
-        let (above, name) = (&path[..slash], &path[slash + 1..]);
         let text = match &entry {
             Directory(_) => "",
             File(file) => &file.text,
@@ -148,10 +146,11 @@ impl Tree {
         if name.len() > MAX_NAME {
             return Err("has a name longer than 255 bytes");
         }
+        let has_control = |text: &str| text.contains(char::is_control);
         if has_control(name) || matches!(entry, Link(_)) && has_control(text) {
             return Err("has a control character in its name");
         }
-        if path.len() > 2 * MAX_DEPTH && path.matches('/').count() > MAX_DEPTH {
+        if path.matches('/').count() > MAX_DEPTH {
             return Err("is below more than 64 directories");
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
@@ -186,11 +185,6 @@ impl Tree {
             file.text = format!("{}{more}", file.text).into();
         }
     }
-}
-
-/// The loop over bytes is quick for ASCII, as most texts are.
-fn has_control(text: &str) -> bool {
-    text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) && text.contains(char::is_control)
 }
 
 /// Resolves links, `.` and `..` as the kernel does; the paths need not exist. `look` gets each path so far and whether

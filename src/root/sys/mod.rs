@@ -72,13 +72,8 @@ fn done(answer: impl ErrnoSentinel + PartialEq) -> io::Result<()> {
     Ok(Errno::result(answer).map(drop)?)
 }
 
-/// Binds the calling thread and its later children. A cpuset may leave fewer CPUs; see [`affinity`].
-pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
-    set_affinity_of(0, cpus)
-}
-
-/// `thread` 0 is the calling thread.
-pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
+/// Binds a thread and its later children; 0 is the calling thread. A cpuset may leave fewer CPUs; see [`affinity`].
+pub fn set_affinity(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
     let size = size_of_val(&*mask);
     // SAFETY: the kernel reads `size` bytes, all of `mask`.
@@ -399,13 +394,13 @@ mod tests {
     fn a_thread_is_bound_and_reports_it() {
         let bound = std::thread::spawn(|| {
             let cpu = CpuSet::single(affinity().unwrap().last().unwrap());
-            set_affinity(&cpu).unwrap();
+            set_affinity(0, &cpu).unwrap();
             (cpu, affinity().unwrap())
         });
         let (requested, got) = bound.join().unwrap();
         assert_eq!(requested, got);
         assert_eq!(
-            set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(),
+            set_affinity(0, &CpuSet::new()).unwrap_err().raw_os_error(),
             Some(libc::EINVAL)
         );
     }
