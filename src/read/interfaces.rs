@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 
 use crate::cpuset::MAX_CPUS;
-use crate::drivers::{Driver, Fact};
+use crate::drivers::Fact;
 use crate::machine::files::NET;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
@@ -54,7 +54,8 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             .filter_map(|entry| entry.strip_prefix("lower_"))
             .map(str::to_owned)
             .collect();
-        let device = own_device(&net, !lowers.is_empty())?;
+        let bus = others::other_bus(&net)?;
+        let device = own_device(&net, !lowers.is_empty())?.filter(|_| bus.is_none());
         if listed.interfaces.len() >= MAX_INTERFACES {
             return Err(root.content_error(NET, format!(
                 "lists more than {MAX_INTERFACES} interfaces with a device, which no machine has"
@@ -70,7 +71,6 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         }
         let devtype = others::devtype(&net)?;
         if lowers.is_empty() {
-            let bus = others::other_bus(&net)?;
             listed.others.virtuals.push(Virtual {
                 name,
                 kind: match bus {
@@ -106,8 +106,7 @@ fn own_device<'a>(net: &Dir<'a>, has_lowers: bool) -> Result<Option<Dir<'a>>> {
     };
     let is_layer = has_lowers && device.link_name("subsystem")?.as_deref() != Some("vmbus");
     let is_virtual = device.path.starts_with("/sys/devices/virtual/");
-    let is_own = !is_layer && !is_virtual && others::other_bus(net)?.is_none();
-    Ok(is_own.then_some(device))
+    Ok((!is_layer && !is_virtual).then_some(device))
 }
 
 /// Makes representors, which have the card's device, layers of the card's own interface: their packets arrive by its IRQs
@@ -234,7 +233,6 @@ fn read_interface(
     let driver = read_driver(link)?;
     let mut interface = Interface {
         name: name.to_owned(),
-        channel_vectors: Driver::has(driver.as_deref(), Fact::ChannelVectors),
         driver,
         in_other_namespace: !ethtool::is_same(root, name)?,
         device: read_device(link, bus.as_deref(), options)?,
@@ -319,7 +317,6 @@ pub(crate) fn read_function(
     }
     Ok(Some(Interface {
         name: address.to_owned(),
-        channel_vectors: Driver::has(driver.as_deref(), Fact::ChannelVectors),
         driver,
         in_other_namespace: true,
         without_netdev: !has_netdev,

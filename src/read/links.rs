@@ -17,12 +17,9 @@ pub const LOWERS: &str = "/nicpin/lowers";
 /// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
 const WITHOUT_COUNTERS: u32 = 1 << 3;
 
-#[derive(Debug, Default)]
-pub(crate) struct Links {
-    pub(crate) altnames: BTreeMap<String, Vec<String>>,
-    /// `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
-    pub(crate) lowers: BTreeMap<String, Lower>,
-}
+type Altnames = BTreeMap<String, Vec<String>>;
+/// `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
+type Lowers = BTreeMap<String, Lower>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lower {
@@ -38,12 +35,12 @@ struct Link {
     lower: Option<(u32, String)>,
 }
 
-pub(crate) fn links(root: &Root) -> Result<Links> {
+pub(crate) fn links(root: &Root) -> Result<(Altnames, Lowers)> {
     let mut asked = None;
     let altnames = root.answer(ALTNAMES, || {
         let named = asked.insert(all_links()?).iter();
         let named = named.filter(|link| !link.altnames.is_empty());
-        let named: BTreeMap<_, _> = named
+        let named: Altnames = named
             .map(|link| (link.name.clone(), link.altnames.clone()))
             .inserted();
         Ok((!named.is_empty()).then_some(named))
@@ -53,13 +50,10 @@ pub(crate) fn links(root: &Root) -> Result<Links> {
         let lowers = lowers(&links);
         Ok((!lowers.is_empty()).then_some(lowers))
     })?;
-    Ok(Links {
-        altnames: altnames.unwrap_or_default(),
-        lowers: lowers.unwrap_or_default(),
-    })
+    Ok((altnames.unwrap_or_default(), lowers.unwrap_or_default()))
 }
 
-fn lowers(links: &[Link]) -> BTreeMap<String, Lower> {
+fn lowers(links: &[Link]) -> Lowers {
     let names: BTreeMap<u32, &String> =
         links.iter().map(|link| (link.index, &link.name)).inserted();
     let on = |link: &Link| {

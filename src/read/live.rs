@@ -35,14 +35,14 @@ pub fn machine(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         let reason = format!("{masks} IRQs and queues, of at most {most} on {cpus} CPUs");
         return Err(root.content_error(NET, reason));
     }
-    let links = links::links(root)?;
-    interfaces::stack(&mut machine, links.lowers);
+    let (altnames, lowers) = links::links(root)?;
+    interfaces::stack(&mut machine, lowers);
     Ok(Machine {
         hints: if_wanted(options.hints, || hints(root, &machine.interfaces))?,
         neighbours: if_wanted(options.neighbours, || others::neighbours(root))?,
         memory: if_wanted(options.memory, || topology::memory(root, &topology))?,
         topology,
-        altnames: links.altnames,
+        altnames,
         other_tools: root.gist(tools::RECORDED, || tools::find(root))?,
         sockets_poll: sockets_poll(root)?,
         ..machine

@@ -116,14 +116,10 @@ fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
 }
 
 fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
-    let package = |cpu| shared(root, cpu, ["core_siblings", "package_cpus"]);
-    // If the files are absent for one CPU, they are absent for all.
-    match online.first() {
-        Some(first) if package(first)?.is_some() => {
-            groups(online, |cpu| Ok(package(cpu)?.unwrap_or_default()))
-        }
-        _ => Ok(Vec::new()),
-    }
+    groups(online, |cpu| {
+        let package = shared(root, cpu, ["core_siblings", "package_cpus"])?;
+        Ok(package.unwrap_or_default())
+    })
 }
 
 /// Kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow cores, or by `cpu_capacity` (arm64, and

@@ -50,6 +50,7 @@ pub(crate) fn read(
     let mut others = cards.to_vec();
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
     for interface in interfaces {
+        interface.channel_vectors = interface.has_fact(Fact::ChannelVectors);
         let has_engine = interface.has_fact(Fact::OneEngine);
         let engine = interface.driver.clone().filter(|_| has_engine);
         let device = engine.unwrap_or_else(|| interface.device.address.clone());

@@ -101,7 +101,7 @@ pub(super) fn read_whole<T>(
 }
 
 pub(super) fn text(bytes: &[u8]) -> Arc<str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into(), Arc::from)
+    String::from_utf8_lossy(bytes).into()
 }
 
 /// Whether a read that leaves room has reached the end. True for attributes; cgroup files and others of `/proc` are
