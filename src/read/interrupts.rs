@@ -112,7 +112,9 @@ pub(super) fn read_rows(
         each(irq, counts, &tail.to_str_lossy()).map_err(|reason| invalid(reason.to_owned()))?;
         Ok(true)
     })?;
-    let missing = if cpus.is_empty() {
+    let missing = if number == 0 {
+        return Err(invalid(EMPTY.to_owned()));
+    } else if cpus.is_empty() {
         "header line with CPUs"
     } else if has_row {
         return Ok(cpus);
@@ -123,6 +125,8 @@ pub(super) fn read_rows(
         "has no {missing}; is /proc an incomplete copy?"
     )))
 }
+
+const EMPTY: &str = "is empty, as in a container that masks it; fix: run on the host";
 
 pub fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines()
@@ -324,7 +328,8 @@ mod tests {
 
     #[test]
     fn empty_and_torn() {
-        for text in ["", "\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
+        assert_eq!(parsed(""), Err(EMPTY.to_owned()));
+        for text in ["\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
             assert_eq!(parsed(text), Err(NO_HEADER.to_owned()), "{text:?}");
         }
         for (row, found) in [
@@ -398,6 +403,6 @@ mod tests {
         assert_eq!(counted(text, &[10]), Err(torn(3, 2, 3)));
         let cut = text.trim_end();
         assert_eq!(counted(cut, &[]), Err(cut_off_in(6)));
-        assert_eq!(counted("", &[]), Err(NO_HEADER.to_owned()));
+        assert_eq!(counted("", &[]), Err(EMPTY.to_owned()));
     }
 }

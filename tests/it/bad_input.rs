@@ -28,7 +28,7 @@ fn proc_interrupts_empty_torn_or_missing() {
     assert_data_eq!(
         [empty, torn, missing].concat(),
         str![[r"
-nicpin: ROOT/proc/interrupts: has no header line with CPUs; is /proc an incomplete copy?
+nicpin: ROOT/proc/interrupts: is empty, as in a container that masks it; fix: run on the host
 nicpin: ROOT/proc/interrupts: line 16 has 4 counts for 8 CPUs; a CPU changed state while the file was read; fix: run again
 nicpin: ROOT/proc/interrupts: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
 
