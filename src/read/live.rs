@@ -9,6 +9,7 @@ use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::{INTERRUPTS, IRQS};
+use crate::read::members::begins_with;
 use crate::read::{
     Queues, ReadOptions, cgroups, device, ethtool, interfaces, links, netlink, others, queue_files,
     threads, tools, topology, vector_space, vectors,
@@ -92,15 +93,15 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
                 polling.add(napi);
             }
         }
-        let seconds = second_functions(interfaces);
-        remove_irqs_of_others(interfaces, &seconds);
-        interfaces.retain(|interface| !seconds.contains_key(&interface.name));
-        cards.retain(|card| !seconds.contains_key(&card.address));
-        machine.others.seconds = seconds;
         let handlers = Handlers::new(root);
         if options.interrupts {
             handlers.listed()?;
         }
+        let seconds = second_functions(&handlers, interfaces)?;
+        remove_irqs_of_others(interfaces, &seconds);
+        interfaces.retain(|interface| !seconds.contains_key(&interface.name));
+        cards.retain(|card| !seconds.contains_key(&card.address));
+        machine.others.seconds = seconds;
         let (drivers, cards) = (options.drivers, &irqs_of_cards);
         machine.others.card_cpus = root.with_pinned([IRQ_FILES, IRQS], || {
             vectors::read(root, &handlers, interfaces, &rdma, drivers, cards)
@@ -127,20 +128,41 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     Ok(machine)
 }
 
-/// Functions whose IRQs netlink reports for an interface of the same driver, by its name. A single IRQ may be a shared
-/// line.
-fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
-    let second = |interface: &Interface| {
-        let irqs = &interface.device.irqs;
-        let is_second = interface.is_elsewhere() && irqs.len() > 1;
-        let reports = |owner: &&Interface| {
+/// Functions whose IRQs netlink reports for an interface of the same driver, by its name; or whose IRQs have its name,
+/// which it gets (those of nicvf have eight queues). A single IRQ may be a shared line.
+fn second_functions(
+    handlers: &Handlers<'_>,
+    interfaces: &mut [Interface],
+) -> Result<BTreeMap<String, String>> {
+    let mut seconds = BTreeMap::new();
+    for at in 0..interfaces.len() {
+        let second = &interfaces[at];
+        let irqs = second.device.irqs.clone();
+        if !second.is_elsewhere() || irqs.len() < 2 {
+            continue;
+        }
+        let actions = irqs.iter().map(|&irq| handlers.of(irq));
+        let actions = actions.collect::<Result<Vec<_>>>()?;
+        let reports = |owner: &Interface| {
             let mut reported = owner.napis().filter_map(|napi| napi.irq);
-            owner.driver == interface.driver && reported.any(|irq| irqs.binary_search(&irq).is_ok())
+            reported.any(|irq| irqs.binary_search(&irq).is_ok())
         };
-        let owner = interfaces.iter().filter(|_| is_second).find(reports)?;
-        Some((interface.name.clone(), owner.name.clone()))
-    };
-    interfaces.iter().filter_map(second).inserted()
+        let is_named = |owner: &Interface| {
+            let mut actions = actions.iter().flatten();
+            second.without_netdev && actions.any(|action| begins_with(action, &owner.name))
+        };
+        let is_owner = |owner: &Interface| {
+            owner.driver == second.driver && (reports(owner) || is_named(owner))
+        };
+        let Some(owner) = interfaces.iter().position(is_owner) else {
+            continue;
+        };
+        seconds.insert(second.name.clone(), interfaces[owner].name.clone());
+        if !reports(&interfaces[owner]) {
+            interfaces[owner].device.irqs.extend(irqs);
+        }
+    }
+    Ok(seconds)
 }
 
 /// Removes reported IRQs of other devices: e1000e reports the line that its function has without MSI-X, whose number

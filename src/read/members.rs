@@ -172,7 +172,7 @@ fn begins_with_driver(port: &Port, action: &str) -> bool {
     driver.is_some_and(|driver| begins_with(action, driver))
 }
 
-fn begins_with(action: &str, name: &str) -> bool {
+pub(super) fn begins_with(action: &str, name: &str) -> bool {
     let rest = action.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
 }

@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 use snapbox::{assert_data_eq, str};
 
 use crate::support::host::{codes, cpus as planned, of};
-use crate::support::machine::{Port, card, two_nodes};
+use crate::support::machine::{Card, Port, card, cpus, two_nodes};
 use crate::support::run::{
     MachineTree, assert_line, codes as codes_of, document, expect, note, text,
 };
@@ -281,4 +281,26 @@ fn the_vectors_of_a_sub_function_in_a_container_keep_their_core_busy() {
     let plan = tree.plan(&[]);
     assert_eq!(planned(of(&plan, "eth0")), ["2", "3"]);
     assert_eq!(of(&plan, "eth0").worker_cpus, "0".parse().unwrap());
+}
+
+/// A function of nicvf has eight queues; more are on others, whose IRQs have the interface's name.
+#[test]
+fn the_irqs_of_a_function_for_more_queues_are_those_of_the_interface() {
+    let names = |from: u32| (from..from + 2).map(|n| format!("eth0-rxtx-{n}"));
+    let function = |address: &str, from: u32| {
+        Card::new("nicvf", "pci0002:00", address, 0, "8.0 GT/s PCIe", 8).vectors(
+            40 + from,
+            names(from),
+            &cpus("0-3"),
+            &[0],
+        )
+    };
+    let first = function("0002:01:00.1", 0).port(Port::new("eth0", 10_000, 4, 4));
+    let tree = MachineTree::build(&two_nodes([first, function("0002:01:00.2", 2)]));
+    tree.list_function("pci0002:00", "0002:01:00.2", "0x020000");
+    let plan = tree.plan(&[]);
+    assert_eq!(plan.interfaces.len(), 1);
+    let queues = of(&plan, "eth0").vectors.iter().map(|v| (v.irq, v.queue));
+    let expected = (0..4).map(|n| (40 + n, Some(n)));
+    assert_eq!(queues.collect_vec(), expected.collect_vec());
 }
