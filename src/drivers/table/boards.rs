@@ -181,6 +181,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["1fb50000.ethernet = combined"],
     )
     .facts(&[PicksTxQueue]),
+    // Each IRQ serves a group of packets of all ports (ethernet-rx.c, cvm_oct_rx_initialize).
+    Driver::new("octeon_ethernet", &["Ethernet = data"], &[]),
     // Annapurna's own (al_eth_main.c).
     Driver::new(
         "al_eth",
