@@ -15,6 +15,9 @@ pub struct Driver {
     /// Names of queues as the driver gives them, and odd ones: `eth0-TxRx-3 = combined 3`.
     pub examples: &'static [&'static str],
     pub order: &'static [OrderPart],
+    /// How the names of the IRQs begin by which its packets arrive, if these are of other devices and serve several
+    /// interfaces; else empty.
+    pub portals: &'static str,
     /// Columns of the page on drivers: meaning of the number in a name; affinities after ifdown and ifup; affinities
     /// after `ethtool -L`; XPS.
     pub page: [&'static str; 4],
@@ -92,6 +95,7 @@ impl Driver {
             rdma: &[],
             examples,
             order: &[],
+            portals: "",
             page: [""; 4],
             facts: &[],
             doubt: None,
@@ -105,6 +109,10 @@ impl Driver {
 
     pub(super) const fn rdma(self, rdma: &'static [&'static str]) -> Self {
         Self { rdma, ..self }
+    }
+
+    pub(super) const fn portals(self, portals: &'static str) -> Self {
+        Self { portals, ..self }
     }
 
     pub(super) const fn order(self, order: &'static [OrderPart]) -> Self {

@@ -31,7 +31,8 @@ pub struct Device {
     pub has_line: bool,
     /// By the device tree, if sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
-    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs in sysfs.
+    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs in sysfs; or the portals
+    /// of several devices (DPAA).
     pub controller: Option<(String, Vec<u32>)>,
 }
 

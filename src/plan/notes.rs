@@ -5,7 +5,7 @@ mod of_machine;
 
 use itertools::{Itertools as _, chain};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, IrqSet};
 use crate::drivers::{Driver, Fact};
 use crate::machine::interface::is_pci_address;
 use crate::machine::{Interface, Machine, Role, Selection, UnknownVector, Vector};
@@ -175,9 +175,10 @@ fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
             "" => "its controller",
             driver => driver,
         };
-        match irqs.first() {
-            Some(irq) => format!("{name} (IRQ {irq})"),
-            None => name.to_owned(),
+        match irqs[..] {
+            [] => name.to_owned(),
+            [irq] => format!("{name} (IRQ {irq})"),
+            _ => format!("{name} (IRQs {})", irqs.iter().copied().collect::<IrqSet>()),
         }
     });
     if let Some(channels) = interface.vmbus.clone() {
@@ -194,7 +195,8 @@ fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
     let without = device.irqs.is_empty() && interface.vectors.is_empty();
     let is_pci = is_pci_address(&device.address);
     let because = match (without, interface.link == "up") {
-        _ if !is_pci && (controller.is_none() || !without) => NoVectors::Unlisted,
+        _ if !is_pci && controller.is_none() => NoVectors::Unlisted,
+        _ if !is_pci && !without => NoVectors::OfQueues,
         // Some drivers allocate vectors only while the interface is up.
         (true, false) if is_pci => NoVectors::WhileDown,
         (true, _) => NoVectors::OfDevice,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
-use crate::drivers::{ActionName, DriverPatterns};
+use crate::drivers::{ActionName, Driver, DriverPatterns};
 use crate::machine::interface::is_pci_address;
 use crate::machine::{Device, Interface, Role};
 use crate::read::handlers::Handlers;
@@ -181,7 +181,7 @@ const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
 const VMBUS: &str = "Hyper-V VMbus";
 
 /// The controller that interrupts for a device, with its IRQs: if the device's path does not tell them, by the
-/// handlers' names, else the only USB controller; for a `VMBus` device the interrupt of `hv_vmbus`.
+/// handlers' names, else the only USB controller; for a `VMBus` device the interrupt of `hv_vmbus`; the portals of DPAA.
 pub(super) fn controller(
     handlers: &Handlers<'_>,
     interface: &Interface,
@@ -192,10 +192,19 @@ pub(super) fn controller(
         ..
     } = &interface.device;
     let is_vmbus = known.is_none() && interface.vmbus.is_some();
-    if !is_vmbus && known.as_ref().is_none_or(|(_, irqs)| !irqs.is_empty()) {
+    let portals = Driver::of(interface.driver.as_deref()).map_or("", |row| row.portals);
+    if !is_vmbus && portals.is_empty() && known.as_ref().is_none_or(|(_, irqs)| !irqs.is_empty()) {
         return Ok(known.clone());
     }
     let listed = handlers.listed()?;
+    if !portals.is_empty() {
+        let irqs = listed.iter().filter(|(_, actions)| {
+            let mut actions = actions.iter();
+            actions.any(|action| action.starts_with(portals))
+        });
+        let irqs = irqs.map(|(irq, _)| *irq).collect_vec();
+        return Ok((!irqs.is_empty()).then(|| (portals.to_owned(), irqs)));
+    }
     if is_vmbus {
         // Every CPU has it: a row without a number on x86, a per-CPU IRQ elsewhere (`vmbus_drv.c`).
         return match named(listed, |action| action == VMBUS).next() {

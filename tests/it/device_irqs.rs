@@ -693,9 +693,9 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
     }
 }
 
-/// Of dpaa2-eth: packets arrive by the IRQs of other devices, and its own is for the link.
+/// Of DPAA: packets arrive by the IRQs of portals, of which each CPU has one; DPAA2 has one of its own for the link.
 #[test]
-fn a_device_with_a_control_irq_is_not_one_without_irqs() {
+fn the_portals_by_which_packets_arrive_are_named() {
     let tree = MachineTree::build(&two_nodes([]));
     tree.add(
         "sys/devices/dprc.1/dpni.1",
@@ -704,15 +704,29 @@ fn a_device_with_a_control_irq_is_not_one_without_irqs() {
         "eth0",
         2,
     );
-    tree.interrupts(130, "ITS-fMSI", &["dpni.1", "dpio.1"]);
-    let plan = tree.nicpin(&["plan", "--json", "eth0"]).json();
-    let eth0 = &plan["interfaces"][0];
+    tree.interrupts(130, "ITS-fMSI", &["dpni.1", "dpio.1", "dpio.2"]);
+    for port in 0..2 {
+        let device = format!("sys/devices/platform/dpaa-ethernet.{port}");
+        tree.add(&device, "platform", "fsl_dpa", &format!("mac{port}"), 2);
+    }
+    tree.interrupts(140, "GICv2", &["QMan portal 0", "QMan portal 1"]);
+    let plan = tree.nicpin(&["plan", "--json"]).json();
+    let interface =
+        |name| (plan["interfaces"].as_array().unwrap().iter()).find(|i| i["name"] == name);
+    let arrives = |name| {
+        let note = note(interface(name).unwrap(), "no-vectors");
+        [note["because"].clone(), note["controller"].clone()]
+    };
+    assert_eq!(arrives("eth0"), ["of-queues", "dpio (IRQs 131-132)"]);
+    for port in ["mac0", "mac1"] {
+        assert_eq!(arrives(port), ["of-device", "QMan portal (IRQs 140-141)"]);
+    }
+    let eth0 = interface("eth0").unwrap();
     let control = &eth0["vectors"][0];
     assert_eq!(
         (&control["irq"], &control["role"]),
         (&130.into(), &"control".into())
     );
-    assert_eq!(note(eth0, "no-vectors")["because"], "unlisted");
 }
 
 /// Where a CPU could not hold all IRQs of the machine, those of other devices are counted.

@@ -198,6 +198,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["dpio.{h} = control", "dpni.{h} = control"],
         &["dpio.7 = control"],
     )
+    .portals("dpio")
     .facts(&[FixedChannels]),
     // Packets come by the control vectors, too (dpaa2-switch.c:1611).
     Driver::new(
@@ -210,7 +211,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         "fsl_dpa",
         &["QMan portal {h} = control"],
         &["QMan portal 0 = control"],
-    ),
+    )
+    .portals("QMan portal"),
     Driver::new(
         "fsl-gianfar",
         &["{if}_g{n}_{way}", "{if}_g{h}_er = control"],

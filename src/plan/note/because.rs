@@ -33,8 +33,10 @@ pub enum RssUnchanged {
 pub enum NoVectors {
     #[error("the device has no IRQs of its own")]
     OfDevice,
-    /// No queue IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone, and others may serve several
-    /// devices (DPIO of DPAA2).
+    /// It has control IRQs.
+    #[error("the device has no queue IRQs of its own")]
+    OfQueues,
+    /// No queue IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone.
     #[error("which IRQs belong to its device is not known: sysfs lists those of PCI devices only")]
     Unlisted,
     #[error("the driver has requested no queue IRQ; there is nothing to place")]
