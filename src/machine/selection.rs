@@ -231,6 +231,7 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
             let lowers = lowers.join(", ");
             format!("it is above {lowers}, and no interface below it has a device")
         }
+        None if selector.contains(',') => "blanks separate selectors".to_owned(),
         None => nearest(machine, &selector),
     };
     Nothing {
@@ -420,6 +421,10 @@ mod tests {
             (
                 "af:00.1",
                 "no interface matches `af:00.1`; there is pci:0000:af:00.0, pci:0000:3b:00.",
+            ),
+            (
+                "eth1,eth2",
+                "no interface matches `eth1,eth2`; blanks separate selectors",
             ),
             ("br0", "no interface matches `br0`"),
         ] {
