@@ -225,7 +225,7 @@ pub(super) fn controller(
         }
     };
     let of_host = named(listed, is_of_host).next();
-    let is_usb = |action: &str| USB.iter().any(|name| action.starts_with(name));
+    let is_usb = |action: &str| is_bus && USB.iter().any(|name| action.starts_with(name));
     let only_usb = || named(listed, is_usb).exactly_one().ok();
     Ok(of_host.or_else(only_usb).or_else(|| known.clone()))
 }

@@ -729,6 +729,27 @@ fn the_portals_by_which_packets_arrive_are_named() {
     );
 }
 
+/// Its host's IRQ may have a name of the driver's own (`dw-mci`).
+#[test]
+fn a_card_on_sdio_is_not_served_by_the_only_usb_controller() {
+    let tree = MachineTree::build(&two_nodes([]));
+    tree.add("sys/devices/usb5/5-1:1.0", "usb", "r8152", "eth1", 1);
+    let card = "sys/devices/platform/mmc_host/mmc0/mmc0:0001/mmc0:0001:1";
+    tree.add(card, "sdio", "brcmfmac", "wlan0", 1);
+    tree.interrupts(30, "GICv3", &["xhci-hcd:usb4", "dw-mci"]);
+    let plan = tree.nicpin(&["plan", "--json"]).json();
+    let of = |name| {
+        plan["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|i| i["name"] == name)
+    };
+    let controller = |name| note(of(name).unwrap(), "no-vectors")["controller"].to_string();
+    assert!(controller("eth1").contains("xhci"));
+    assert!(!controller("wlan0").contains("xhci"));
+}
+
 /// Where a CPU could not hold all IRQs of the machine, those of other devices are counted.
 #[test]
 fn vectors_that_other_devices_hold_are_counted_on_x86() {
