@@ -6,6 +6,7 @@ use crate::apply::{Irq, LastSet, Record, of_plan};
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::kinds::{Place, Setting};
 use crate::machine::Machine;
+use crate::machine::sample::Delta;
 use crate::machine::wording::cpu_list;
 use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
@@ -20,17 +21,23 @@ use crate::root::{FileError, Root};
 /// Compares the machine with the plan; writes nothing. An interface that was selected by name and cannot be planned is
 /// unknown.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan) -> Check {
-    let record = Record::load(root);
-    let found = differences(root, machine, plan, &record);
-    let unknown = unknown(machine, plan, &found, &record);
-    let mut check = Check::new(machine, plan, found, unknown);
-    check.applied = Record::exists(root);
-    check.has_no_record = root.is_capture() || !root.exists("/run");
+    let mut check = compare(root, machine, plan, None);
     // Needed only to find out who moved a vector.
     let is_moved = |difference: &Difference| difference.reason == MovedByOther;
     if plan.irqbalance.is_some() && check.differs.iter().any(is_moved) {
         check.other_tools = other_tools(plan, irqbalance::version(root).as_deref());
     }
+    check
+}
+
+/// A check that does not ask for irqbalance's version. `watched`: the interrupts since the plan was made.
+pub fn compare(root: &Root, machine: &Machine, plan: &Plan, watched: Option<&Delta>) -> Check {
+    let record = Record::load(root);
+    let found = differences(root, machine, plan, &record);
+    let unknown = unknown(machine, plan, &found, &record);
+    let mut check = Check::new(machine, plan, found, unknown, watched);
+    check.applied = Record::exists(root);
+    check.has_no_record = root.is_capture() || !root.exists("/run");
     check
 }
 

@@ -11,8 +11,8 @@ use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen;
 use crate::screen::status::StatusDetail::{Interfaces, Summary, Vectors};
-use nicpin::apply::{Record, irqbalance};
-use nicpin::check::{differences, unknown};
+use nicpin::apply::irqbalance;
+use nicpin::check::compare;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::machine::wording::selector;
 use nicpin::plan::Note;
@@ -72,11 +72,9 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .as_ref()
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
-    let record = Record::load(&root);
-    let found = differences(&root, &machine, &plan, &record);
-    let unknown = unknown(&machine, &plan, &found, &record);
-    let (delta, applied) = (delta.as_ref(), Record::exists(&root));
-    let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
+    let check = compare(&root, &machine, &plan, delta.as_ref());
+    let exit = Exit::of(!check.unknown.is_empty());
+    let mut status = Status::new(&machine, &plan, check, delta.as_ref(), &banned);
     status.watcher = watcher;
     let apply = given.added_to("nicpin apply");
     for interface in status
@@ -87,11 +85,6 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         let fix = || format!("{apply} {}", selector(&interface.name));
         interface.fix = (!status.refused).then(fix);
     }
-    let of_record = unknown
-        .iter()
-        .map(|about| &about.note)
-        .find(|note| matches!(note, Note::RecordUnreadable { .. }));
-    status.notes.extend(of_record.cloned());
     if !target.policy.0.is_empty() {
         status.notes.push(Note::Options);
     }
@@ -102,5 +95,5 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     };
     let table = |status: &Status| screen::status::status(status, detail, &given);
     *out += &output::report(args.report, &status, table)?;
-    Ok(Exit::of(!unknown.is_empty()))
+    Ok(exit)
 }

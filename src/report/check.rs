@@ -9,6 +9,7 @@ use itertools::chain;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::Machine;
+use crate::machine::sample::Delta;
 use crate::plan::{ChannelChange, HostSummary, Note, Plan};
 use crate::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use crate::report::check::PluginStatus::{Critical, Warning};
@@ -107,8 +108,9 @@ impl Check {
         plan: &Plan,
         found: Differences,
         unknown: Vec<NoteAbout>,
+        watched: Option<&Delta>,
     ) -> Self {
-        let interfaces = interfaces(machine, plan, &found, &unknown, None);
+        let interfaces = interfaces(machine, plan, &found, &unknown, watched);
         let not_judged = not_judged(plan, &interfaces);
         let Differences { differs, fallbacks } = found;
         let of_machine = differs.iter().any(|difference| difference.is_of(""));
@@ -142,6 +144,12 @@ impl Check {
             not_judged,
             differs_strictly: false,
         }
+    }
+
+    /// Whether the kernel refused all that differs when apply wrote it: to write it again would change nothing.
+    pub fn is_refused(&self) -> bool {
+        let refused = |difference: &Difference| difference.reason == Reason::KernelRefused;
+        self.channels.is_empty() && !self.differs.is_empty() && self.differs.iter().all(refused)
     }
 
     /// Settings that differ, channels included.

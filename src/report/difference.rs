@@ -72,12 +72,6 @@ impl Reason {
     }
 }
 
-/// Whether the kernel refused all of these when apply wrote them: to write them again would change nothing.
-pub fn all_refused(differs: &[Difference]) -> bool {
-    let refused = |difference: &Difference| difference.reason == Reason::KernelRefused;
-    !differs.is_empty() && differs.iter().all(refused)
-}
-
 /// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {

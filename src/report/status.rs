@@ -11,8 +11,9 @@ use crate::machine::sample::Delta;
 use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
-use crate::report::difference::{Differences, NoteAbout, all_refused, moves_without_gain};
-use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
+use crate::report::check::Check;
+use crate::report::difference::moves_without_gain;
+use crate::report::interface::{InterfaceReport, InterfaceState};
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 use crate::report::watcher::Watcher;
 
@@ -85,19 +86,14 @@ impl Status {
             .then_some(most)
     }
 
-    /// `unknown`: interfaces whose state could not be determined. `banned`: IRQs that irqbalance bans on request.
+    /// `watched`: as for the check. `banned`: IRQs that irqbalance bans on request.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
-        found: &Differences,
-        unknown: &[NoteAbout],
+        check: Check,
         watched: Option<&Delta>,
-        applied: bool,
         banned: &BTreeSet<u32>,
     ) -> Self {
-        let watched = watched.filter(|watched| watched.seconds() > 0.0);
-        let interfaces = interfaces(machine, plan, found, unknown, watched);
-        let not_judged = not_judged(plan, &interfaces);
         let of_irqbalance =
             |note: &Note| matches!(note, IrqbalanceRunning { .. } | IrqbalanceUnknown { .. });
         let mut notes = plan.notes.clone();
@@ -111,20 +107,23 @@ impl Status {
                 cpus: watched.cpus_changed.clone(),
             });
         }
+        let of_record = |note: &&Note| matches!(note, Note::RecordUnreadable { .. });
+        let mut unknown = check.unknown.iter().map(|about| &about.note);
+        notes.extend(unknown.find(of_record).cloned());
         Self {
-            state: InterfaceState::worst(interfaces.iter().map(|interface| interface.state)),
-            hash: plan.hash.clone(),
-            same: plan.unchanged + found.fallbacks.len(),
-            differ: found.differs.len() + plan.channels.len(),
+            state: check.state,
+            same: check.same,
+            differ: check.differ(),
             moves_without_gain: moves_without_gain(machine, plan),
-            refused: plan.channels.is_empty() && all_refused(&found.differs),
+            refused: check.is_refused(),
             seconds: watched.map(Delta::seconds),
-            applied,
-            host: plan.host.clone(),
+            applied: check.applied,
             score: plan.score.clone(),
             score_now: plan.score_now.clone(),
-            interfaces,
-            not_judged,
+            hash: check.hash,
+            host: check.host,
+            interfaces: check.interfaces,
+            not_judged: check.not_judged,
             irqbalance: irqbalance(plan, banned, note.cloned()),
             notes,
             watcher: None,

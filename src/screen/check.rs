@@ -19,7 +19,7 @@ use nicpin::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
 };
-use nicpin::report::difference::{Fallback, NoteAbout, Reason, all_refused};
+use nicpin::report::difference::{Fallback, NoteAbout, Reason};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
@@ -135,10 +135,9 @@ fn verdict(check: &Check, given: &Given) -> String {
         Differs => {
             let states = rows(check).map(|interface| interface.state);
             let worst = enclose(" (worst: ", State::worst(states).map(State::name), ")");
-            let is_refused = check.channels.is_empty() && all_refused(&check.differs);
             let fix = if is_whole { "Fix" } else { "What can be set" };
             let fix = format!("{fix}: {apply}");
-            let fix = if is_refused { REFUSED } else { &fix };
+            let fix = if check.is_refused() { REFUSED } else { &fix };
             let (what, many, worst) = match rows(check).count() {
                 0 => (format!("{settings} of the machine"), differs, ""),
                 many => (format!("{many} of {all}"), many, &*worst),

@@ -290,6 +290,7 @@ mod tests {
             &nicpin::plan::Plan::default(),
             nicpin::report::difference::Differences::default(),
             vec![],
+            None,
         );
         let none = metrics(&check, None, None);
         for unknown in ["nicpin_interface", "nicpin_restores", LAST_SUCCESS] {

@@ -13,6 +13,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Source};
 use nicpin::plan::PlannedThread;
+use nicpin::report::check::Check;
 use nicpin::report::difference::Differences;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::VectorState;
@@ -394,15 +395,9 @@ fn what_runs_is_proven_by_a_sample() {
     host.interfaces[0].threads[0].affinity = mask(&host, &to);
     let plan = plan(&host);
     let state = |delta: Option<Delta>| {
-        let status = Status::new(
-            &host,
-            &plan,
-            &Differences::default(),
-            &[],
-            delta.as_ref(),
-            true,
-            &BTreeSet::new(),
-        );
+        let (found, delta) = (Differences::default(), delta.as_ref());
+        let check = Check::new(&host, &plan, found, Vec::new(), delta);
+        let status = Status::new(&host, &plan, check, delta, &BTreeSet::new());
         let thread = status.interfaces[0].threads[0].clone();
         (thread.state, thread.is_proven())
     };

@@ -18,6 +18,7 @@ use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 use nicpin::machine::sample::Delta;
 use nicpin::machine::{Interface, Machine, Polling};
 use nicpin::plan::Measure;
+use nicpin::report::check::Check;
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::{VectorState, VectorStatus};
@@ -97,7 +98,8 @@ fn status(host: &Machine, delta: Option<&Delta>) -> Status {
         &plan,
         &Ok(nicpin::apply::Record::default()),
     );
-    Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
+    let check = Check::new(host, &plan, found, Vec::new(), delta);
+    Status::new(host, &plan, check, delta, &BTreeSet::new())
 }
 
 fn irqs(host: &Machine) -> Vec<u32> {
