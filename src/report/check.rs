@@ -163,10 +163,8 @@ impl Check {
 
     /// The settings of one interface, or of the whole machine if the name is empty. Channels have no reason.
     pub fn reasons_of(&self, interface: &str) -> BTreeMap<Reason, usize> {
-        let own = self
-            .differs
-            .iter()
-            .filter(|difference| difference.is_of(interface));
+        let differs = self.differs.iter();
+        let own = differs.filter(|difference| difference.is_of(interface));
         counts(own.map(|difference| difference.reason))
     }
 

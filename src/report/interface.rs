@@ -16,9 +16,7 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, standings};
-use crate::report::difference::{
-    Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
-};
+use crate::report::difference::{Differences, Gain, MeasureChange, NoteAbout, counts, gains};
 pub use crate::report::state::{InterfaceState, StateRow};
 use crate::report::state::{PlanDeviation, state};
 use crate::report::vectors::VectorState::Unmovable;
@@ -89,8 +87,6 @@ pub struct InterfaceReport {
     /// Settings that differ, without channels.
     #[serde(skip)]
     pub kinds: BTreeMap<SettingKind, usize>,
-    #[serde(skip)]
-    pub reasons: BTreeMap<Reason, usize>,
     pub unmovable: usize,
     /// Interrupts of all vectors; `None` if they were not watched.
     pub per_second: Option<f64>,
@@ -228,12 +224,9 @@ fn report(
         .iter()
         .filter(|difference| difference.is_of(&interface.name));
     let kinds = counts(own.clone().map(|difference| difference.write.kind));
-    let reasons = counts(own.map(|difference| difference.reason));
-    let drifted = reasons
-        .iter()
-        .filter(|(reason, _)| reason.is_change_since_apply())
-        .map(|(_, many)| many)
-        .sum();
+    let drifted = own
+        .filter(|difference| difference.reason.is_change_since_apply())
+        .count();
     let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect_vec();
     let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect_vec();
@@ -300,7 +293,6 @@ fn report(
             changes: gain.changes,
         },
         kinds,
-        reasons,
         vectors,
     }
 }

@@ -37,14 +37,13 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
     let known = Reason::ALL
         .into_iter()
         .filter(|reason| *reason != Reason::Unknown);
-    let of_each = interfaces
-        .clone()
-        .cartesian_product(known)
-        .map(|(row, reason)| (&*row.name, reason, *row.reasons.get(&reason).unwrap_or(&0)));
-    let of_machine = check
-        .reasons_of("")
-        .into_iter()
-        .map(|(reason, many)| ("", reason, many));
+    let of_each = interfaces.clone().flat_map(|row| {
+        let reasons = check.reasons_of(&row.name);
+        let number = move |reason| *reasons.get(&reason).unwrap_or(&0);
+        (known.clone()).map(move |reason| (&*row.name, reason, number(reason)))
+    });
+    let of_machine = check.reasons_of("").into_iter();
+    let of_machine = of_machine.map(|(reason, many)| ("", reason, many));
     let contended = watcher.map(|watcher| {
         let none = interfaces.clone().map(|row| (&*row.name, 0));
         let left = watcher.left_alone.iter().map(|left| {
