@@ -77,8 +77,6 @@ fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     read_policy(Purpose::Write, cli, root, &PolicyArgs::default())?;
     let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, ReadOptions::default())?;
     Ok(plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors)
+        .vectors()
         .any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

@@ -41,16 +41,12 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let target = &args.target;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
-    let vectors = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors);
     let threads = plan
         .interfaces
         .iter()
         .flat_map(|interface| &interface.threads);
     let wanted = CounterSelection {
-        irqs: vectors.map(|vector| vector.irq).collect(),
+        irqs: plan.vectors().map(|vector| vector.irq).collect(),
         threads: threads.map(|thread| thread.pid).collect(),
         ..CounterSelection::default()
     };

@@ -72,6 +72,12 @@ impl Plan {
             .find(|interface| interface.name == name)
     }
 
+    pub fn vectors(&self) -> impl Iterator<Item = &PlannedVector> {
+        self.interfaces
+            .iter()
+            .flat_map(|interface| &interface.vectors)
+    }
+
     /// Removes the CPUs that take interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
@@ -83,8 +89,7 @@ impl Plan {
         if !vector.is_active() || vector.cpus.is_some() {
             return Cow::Borrowed(vector);
         }
-        let interfaces = self.interfaces.iter();
-        let mut all = interfaces.flat_map(|interface| &interface.vectors);
+        let mut all = self.vectors();
         let owner = all.find(|other| other.irq == vector.irq && other.cpus.is_some());
         Cow::Owned(PlannedVector {
             cpus: owner.and_then(|owner| owner.cpus.clone()),

@@ -329,9 +329,7 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
             .position(|class| class.contains(cpu))
     };
     let classes: Option<(Vec<_>, Vec<_>)> = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors)
+        .vectors()
         .filter_map(|vector| Some((&vector.affinity, vector.cpus.as_ref()?)))
         .filter(|(now, planned)| now != planned)
         .map(|(now, to)| Some((class(now.only()?), class(to.first()?))))

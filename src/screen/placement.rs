@@ -50,9 +50,8 @@ pub(super) fn lines(
 }
 
 pub(super) fn pending(plan: &Plan) -> usize {
-    let interfaces = plan.interfaces.iter();
-    let vectors = interfaces.flat_map(|interface| &interface.vectors);
-    vectors.map(Item::vector).filter(Item::is_pending).count()
+    let items = plan.vectors().map(Item::vector);
+    items.filter(Item::is_pending).count()
 }
 
 struct Item<'a> {

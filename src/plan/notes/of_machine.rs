@@ -149,11 +149,7 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let vectors = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors)
-        .filter(|vector| vector.cpus.is_some());
+    let vectors = plan.vectors().filter(|vector| vector.cpus.is_some());
     // Two interfaces that share an IRQ both list it.
     let irqs = vectors
         .map(|vector| vector.irq)
