@@ -68,13 +68,8 @@ enum CheckFormat {
 }
 
 pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
-    let checked = check_machine(cli, &args.target).map(|(mut check, watcher, given)| {
-        if args.strict {
-            check = check.strict();
-        }
-        if args.exact {
-            check = check.exact();
-        }
+    let checked = check_machine(cli, &args.target).map(|(check, watcher, given)| {
+        let check = check.counting(args.strict, args.exact);
         (check, watcher, given)
     });
     let format = args.format.format;

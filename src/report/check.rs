@@ -168,25 +168,15 @@ impl Check {
         counts(own.map(|difference| difference.reason))
     }
 
-    /// Counts vectors that cannot be moved as differences.
+    /// Counts as differences: with `strict` vectors that cannot be moved, with `exact` settings that are as good as
+    /// planned.
     #[must_use]
-    pub fn strict(mut self) -> Self {
-        self.stricter_if(!self.unmovable.is_empty());
-        self
-    }
-
-    /// Counts settings that are as good as planned as differences.
-    #[must_use]
-    pub fn exact(mut self) -> Self {
-        self.stricter_if(self.differ() > 0);
-        self
-    }
-
-    fn stricter_if(&mut self, differs: bool) {
-        if differs {
+    pub fn counting(mut self, strict: bool, exact: bool) -> Self {
+        if strict && !self.unmovable.is_empty() || exact && self.differ() > 0 {
             self.verdict = self.verdict.max(Differs);
             self.differs_strictly = true;
         }
+        self
     }
 }
 
