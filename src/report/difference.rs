@@ -1,6 +1,7 @@
 //! Differences from a plan with their reasons, and the measures that a plan makes better or worse.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat;
 
 use itertools::{Itertools as _, chain, izip};
 use serde::ser::Error as _;
@@ -129,12 +130,7 @@ impl UnmovableVector {
     pub fn of(plan: &Plan) -> Vec<Self> {
         plan.interfaces
             .iter()
-            .flat_map(|interface| {
-                interface
-                    .vectors
-                    .iter()
-                    .map(move |vector| (interface, vector))
-            })
+            .flat_map(|interface| repeat(interface).zip(&interface.vectors))
             .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
             .map(|(interface, vector)| Self {
                 interface: interface.name.clone(),
@@ -169,7 +165,7 @@ impl NoteAbout {
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
         plan.interfaces
             .iter()
-            .flat_map(|interface| interface.notes.iter().map(move |note| (interface, note)))
+            .flat_map(|interface| repeat(interface).zip(&interface.notes))
             .filter(|(interface, note)| matches(interface, note))
             .map(|(interface, note)| Self {
                 interface: interface.name.clone(),
@@ -223,8 +219,11 @@ impl MeasureChange {
             let now = changes.clone().map(|change| change.now).sum();
             (measure, now, changes.map(|change| change.planned).sum())
         });
-        chain(of_score, of_steering)
-            .filter(|(_, now, planned)| now != planned)
+        Self::among(chain(of_score, of_steering))
+    }
+
+    fn among(all: impl Iterator<Item = (Measure, u64, u64)>) -> Vec<Self> {
+        all.filter(|(_, now, planned)| now != planned)
             .map(|(measure, now, planned)| Self {
                 measure,
                 now,
@@ -358,18 +357,12 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
             .iter()
             .filter(|write| *write.interface == *interface.name);
         let requested = settings_without_measure(machine, interface, own.copied(), &serving);
-        let change = |measure, now, planned| MeasureChange {
-            measure,
-            now,
-            planned,
-        };
         let own_planned = planned.own_per_core;
         let changes = izip!(measures(&now), measures(&planned))
-            .map(|((measure, now), (_, planned))| change(measure, now, planned))
-            .chain(requested.map(|(measure, now)| change(measure, now, 0)))
-            .filter(|change| change.now != change.planned);
+            .map(|((measure, now), (_, planned))| (measure, now, planned))
+            .chain(requested.map(|(measure, now)| (measure, now, 0)));
         Gain {
-            changes: changes.collect(),
+            changes: MeasureChange::among(changes),
             busiest: [now, planned].map(|standing| standing.score.max_vectors_per_core),
             own_planned,
         }

@@ -140,19 +140,14 @@ impl Steering {
 /// their IRQs are understood.
 pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
     let mut names = plan.not_judged.clone();
-    let is_left = |name: &str| {
-        plan.interface(name)
-            .is_some_and(PlannedInterface::has_unknown)
-    };
-    let judged = interfaces
-        .iter()
-        .filter(|report| {
-            report.state == InterfaceState::Unknown
-                || report.state.differs() && !is_left(&report.name)
+    names.retain(|name| {
+        let planned = plan.interface(name);
+        let is_left = planned.is_some_and(PlannedInterface::has_unknown);
+        let mut own = interfaces.iter().filter(|report| report.name == *name);
+        !own.any(|InterfaceReport { summary, .. }| {
+            summary.state == InterfaceState::Unknown || summary.state.differs() && !is_left
         })
-        .map(|report| &*report.name)
-        .collect_vec();
-    names.retain(|name| !judged.contains(&&**name));
+    });
     names
 }
 
