@@ -297,6 +297,8 @@ pub(super) struct Gain {
     pub(super) busiest: [usize; 2],
     /// Most of the interface's own queues on a core.
     pub(super) own_planned: usize,
+    /// Whether a measure is worse since settings of apply were changed.
+    pub(super) made_worse: bool,
 }
 
 impl Gain {
@@ -365,6 +367,7 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
             changes: MeasureChange::among(changes),
             busiest: [now, planned].map(|standing| standing.score.max_vectors_per_core),
             own_planned,
+            made_worse: false,
         }
     };
     izip!(&plan.interfaces, now, planned).map(gain).collect()

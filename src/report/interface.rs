@@ -15,10 +15,12 @@ use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
-use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, standings};
+use crate::plan::{
+    NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, Standing, standings,
+};
 use crate::report::difference::{Differences, Gain, MeasureChange, NoteAbout, counts, gains};
+use crate::report::state::state;
 pub use crate::report::state::{InterfaceState, StateRow};
-use crate::report::state::{PlanDeviation, state};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
 
@@ -176,12 +178,10 @@ pub fn interfaces(
     };
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
     let reports =
-        izip!(&plan.interfaces, gain, lost, as_is).map(|(interface, gain, lost, as_is)| {
-            let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
+        izip!(&plan.interfaces, gain, lost, as_is).map(|(interface, mut gain, lost, as_is)| {
             // What was lost may be made up for, as by the loss of a CPU.
-            let made_worse = lost.is_better() && gain.is_better();
-            let standing = (gain, made_worse, per_core);
-            let mut report = report(machine, plan, interface, found, standing, watched);
+            gain.made_worse = lost.is_better() && gain.is_better();
+            let mut report = report(machine, plan, interface, found, gain, &as_is, watched);
             if unknown.iter().any(|note| note.interface == report.name) {
                 report.summary.state = InterfaceState::Unknown;
             }
@@ -200,7 +200,8 @@ fn report(
     plan: &Plan,
     interface: &PlannedInterface,
     found: &Differences,
-    (gain, made_worse, per_core): (Gain, bool, [usize; 2]),
+    gain: Gain,
+    as_is: &Standing,
     watched: Option<&Delta>,
 ) -> InterfaceReport {
     let absent = Interface::default();
@@ -228,11 +229,15 @@ fn report(
     let mut channels = plan.channels.iter();
     let channels_asked = channels.any(|change| change.interface == interface.name);
     let differ = kinds.values().sum::<usize>() + usize::from(channels_asked);
-    let deviation = PlanDeviation {
-        differ,
-        made_worse: made_worse && drifted > 0,
+    let state = state(
+        machine,
+        read,
+        interface,
+        &vectors,
+        [differ, drifted],
         channels_asked,
-    };
+        &gain,
+    );
     let local = count(&|row| row.is_active() && row.local == Some(true));
     let is_located = count(&|row| row.local.is_some()) > 0
         && count(&|row| row.is_active() && row.local.is_none()) == 0;
@@ -255,9 +260,9 @@ fn report(
         },
         max_queues: interface.channels.map(|channels| channels.max_busier()),
         max_per_cpu: most_queues(&vectors),
-        max_per_core: per_core[0],
+        max_per_core: as_is.score.max_vectors_per_core,
         max_per_core_planned: gain.busiest[1],
-        own_per_core: per_core[1],
+        own_per_core: as_is.own_per_core,
         own_per_core_planned: gain.own_planned,
         on_isolated: count(&|row| row.on_isolated),
         differ,
@@ -274,7 +279,7 @@ fn report(
         notes: notes(plan, interface, read),
         summary: InterfaceSummary {
             name: interface.name.clone(),
-            state: state(machine, read, interface, &vectors, &deviation, &gain),
+            state,
             driver: interface.driver.clone(),
             device: interface.device.clone(),
             pci_id: interface.pci_id.clone(),

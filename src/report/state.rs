@@ -148,25 +148,17 @@ impl InterfaceState {
     }
 }
 
-/// How an interface deviates from its plan.
-pub(super) struct PlanDeviation {
-    /// The number of settings that differ, a change of channels included.
-    pub(super) differ: usize,
-    /// A measure is worse since settings of apply were changed.
-    pub(super) made_worse: bool,
-    /// Other channels are requested.
-    pub(super) channels_asked: bool,
-}
-
+/// `differ`: the number of settings that differ, a change of channels included. `drifted`: those that have changed since
+/// apply set them.
 pub(super) fn state(
     machine: &Machine,
     read: &Interface,
     interface: &PlannedInterface,
     vectors: &[VectorStatus],
-    deviation: &PlanDeviation,
+    [differ, drifted]: [usize; 2],
+    channels_asked: bool,
     gain: &Gain,
 ) -> InterfaceState {
-    let differ = deviation.differ;
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
     let apart = topology.isolated_or_nohz().union(&interface.exclusive);
@@ -187,11 +179,11 @@ pub(super) fn state(
         Isolated
     } else if any(&|row| row.state == Differs && comes_home(row)) {
         Remote
-    } else if deviation.made_worse {
+    } else if gain.made_worse && drifted > 0 {
         Drifted
     } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
         Crowded
-    } else if is_worse || deviation.channels_asked || differ > 0 && !is_measured {
+    } else if is_worse || channels_asked || differ > 0 && !is_measured {
         Untuned
     } else if !interface.is_judged() || interface.is_skipped() {
         Unsupported
