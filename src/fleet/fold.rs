@@ -10,7 +10,7 @@ use nicpin::machine::interface::natural;
 
 struct Alike<'a> {
     /// Text before each number, and after the last one.
-    texts: Vec<&'a str>,
+    texts: &'a [&'a str],
     /// The width to which each number is padded with zeros, or 0.
     widths: Vec<usize>,
     /// The numbers in each place; a block stands for all combinations.
@@ -19,49 +19,40 @@ struct Alike<'a> {
 
 /// Folds names, each once, in the order of the first of each.
 pub fn fold(names: &[&str]) -> Vec<String> {
-    let mut of_texts: BTreeMap<Vec<&str>, Vec<Vec<&str>>> = BTreeMap::new();
-    for name in names {
-        let (texts, numbers) = parts(name);
-        of_texts.entry(texts).or_default().push(numbers);
-    }
-    let mut folded = Vec::new();
-    for (texts, names) in of_texts {
-        // Of the numbers of one width, one that begins with 0 shows that all are padded.
-        let mut padded = BTreeSet::new();
-        for (place, number) in names.iter().flat_map(|name| name.iter().enumerate()) {
+    let names = names.iter().map(|name| parts(name)).collect_vec();
+    // Of the numbers of one width, one that begins with 0 shows that all are padded.
+    let mut padded = BTreeSet::new();
+    for (texts, numbers) in &names {
+        for (place, number) in numbers.iter().enumerate() {
             if number.len() > 1 && number.starts_with('0') {
-                padded.insert((place, number.len()));
+                padded.insert((texts, place, number.len()));
             }
         }
-        let mut of_widths: BTreeMap<Vec<usize>, BTreeSet<Vec<Vec<u64>>>> = BTreeMap::new();
-        for name in &names {
-            let width = |(place, number): (usize, &&str)| {
-                let width = number.len();
-                if padded.contains(&(place, width)) {
-                    width
-                } else {
-                    0
-                }
-            };
-            let widths = name.iter().enumerate().map(width).collect();
-            let numbers = name.iter().map(|number| vec![number.parse().unwrap_or(0)]);
-            of_widths
-                .entry(widths)
-                .or_default()
-                .insert(numbers.collect());
-        }
-        for (widths, blocks) in of_widths {
-            let texts = texts.clone();
-            folded.extend(
-                Alike {
-                    texts,
-                    widths,
-                    blocks,
-                }
-                .fold(),
-            );
-        }
     }
+    let mut alike: BTreeMap<_, BTreeSet<Vec<Vec<u64>>>> = BTreeMap::new();
+    for (texts, numbers) in &names {
+        let width = |(place, number): (usize, &&str)| {
+            let is_padded = padded.contains(&(texts, place, number.len()));
+            if is_padded { number.len() } else { 0 }
+        };
+        let widths = numbers.iter().enumerate().map(width).collect_vec();
+        let block = numbers
+            .iter()
+            .map(|number| vec![number.parse().unwrap_or(0)]);
+        alike
+            .entry((&texts[..], widths))
+            .or_default()
+            .insert(block.collect());
+    }
+    let fold = |((texts, widths), blocks)| {
+        Alike {
+            texts,
+            widths,
+            blocks,
+        }
+        .fold()
+    };
+    let mut folded = alike.into_iter().flat_map(fold).collect_vec();
     folded.sort_unstable_by(|(a, _), (b, _)| natural(a).cmp(&natural(b)).then(a.cmp(b)));
     folded.into_iter().map(|(_, text)| text).collect()
 }

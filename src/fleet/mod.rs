@@ -261,7 +261,7 @@ impl FleetTally {
 }
 
 fn sort_hosts(mut names: Vec<&str>) -> Vec<&str> {
-    names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)).then(a.cmp(b)));
+    names.sort_unstable_by_key(|&name| (natural(name), name));
     names
 }
 
