@@ -20,7 +20,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 pub(crate) use text::shown;
-pub use text::{MaskFile, MaskWidth};
+pub use text::{MaskFile, MaskWidth, short};
 
 /// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set
 /// holds them.

@@ -49,26 +49,9 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// The list form for people: four or more CPUs at equal distances are a range with a stride, such as `0-110:2`.
+    /// The list form for people; see [`short`].
     pub fn short(&self) -> String {
-        let runs = runs(self.iter()).collect_vec();
-        let mut parts = Vec::new();
-        let mut rest = runs.as_slice();
-        while let [run @ (first, _), after @ ..] = rest {
-            let step = after.first().map_or(0, |(next, _)| next - first);
-            let is_step = |pair: &&[(u32, u32)]| {
-                pair.iter().all(|(first, last)| first == last) && pair[1].0 - pair[0].0 == step
-            };
-            let equal = rest.windows(2).take_while(is_step).count();
-            if equal >= 3 {
-                parts.push(format!("{first}-{}:{step}", rest[equal].0));
-                rest = &rest[equal + 1..];
-            } else {
-                parts.push(range(*run));
-                rest = after;
-            }
-        }
-        parts.join(",")
+        short(self.iter())
     }
 
     /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant first.
@@ -165,6 +148,29 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
     let (used, group) = text.split_once('/').unwrap_or(("1", text));
     let (used, group) = (used.parse().ok()?, group.parse().ok()?);
     (0 < used && used <= group).then_some((used, group))
+}
+
+/// The list form for people: four or more ascending numbers at equal distances are a range with a stride, such as
+/// `0-110:2`.
+pub fn short(numbers: impl Iterator<Item = u32>) -> String {
+    let runs = runs(numbers).collect_vec();
+    let mut parts = Vec::new();
+    let mut rest = runs.as_slice();
+    while let [run @ (first, _), after @ ..] = rest {
+        let step = after.first().map_or(0, |(next, _)| next - first);
+        let is_step = |pair: &&[(u32, u32)]| {
+            pair.iter().all(|(first, last)| first == last) && pair[1].0 - pair[0].0 == step
+        };
+        let equal = rest.windows(2).take_while(is_step).count();
+        if equal >= 3 {
+            parts.push(format!("{first}-{}:{step}", rest[equal].0));
+            rest = &rest[equal + 1..];
+        } else {
+            parts.push(range(*run));
+            rest = after;
+        }
+    }
+    parts.join(",")
 }
 
 /// First and last number of each run of ascending numbers without a gap.

@@ -33,7 +33,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use itertools::Itertools as _;
 
-use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
+use nicpin::cpuset::{CpuSet, NumberSet, short};
 use nicpin::machine::Role;
 use nicpin::machine::Role::Combined;
 use nicpin::machine::wording::cpu_list;
@@ -241,17 +241,8 @@ fn cpus_in_words(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str;
 const LONGEST: usize = 24;
 
 pub(crate) fn list_numbers(numbers: &[u32]) -> String {
-    // A set of CPUs holds no process ids and IRQs beyond its limit.
-    let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
-    let run = |run: &[u32]| {
-        let run = run.iter().copied();
-        if has_all {
-            run.collect::<CpuSet>().short()
-        } else {
-            ranges(run)
-        }
-    };
-    let listed = numbers.chunk_by(|a, b| a < b).map(run).join(",");
+    let runs = numbers.chunk_by(|a, b| a < b);
+    let listed = runs.map(|run| short(run.iter().copied())).join(",");
     match numbers.iter().minmax().into_option() {
         Some((first, last)) if listed.len() > LONGEST => {
             format!("{first} to {last} ({})", numbers.len())
