@@ -35,7 +35,7 @@ fn is_undone(applied: &Applied) -> bool {
 
 fn verdict(applied: &Applied) -> String {
     let tally = &applied.tally;
-    let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
+    let rest = could_not(tally.failed(), "written") + &not_judged([&applied.not_judged]);
     let settings = |many| count(many, "setting");
     match tally.changed {
         0 => {
@@ -159,8 +159,8 @@ fn could_not(failed: usize, be: &str) -> String {
     )
 }
 
-fn not_judged(names: Option<&Vec<String>>) -> String {
-    with_prefix("; ", names.map(|names| unjudged(names)))
+fn not_judged<'a>(names: impl IntoIterator<Item = &'a Vec<String>>) -> String {
+    with_prefix("; ", names.into_iter().map(|names| unjudged(names)))
 }
 
 fn proof(page: &mut Page, vectors: &[VectorProof]) {
@@ -221,7 +221,7 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
     let (refused, absent) = (restored.refused, restored.absent.len());
     let mut page = Page::default();
     let is_empty = changed + already + refused + absent == 0 && restored.irqbalance.is_none();
-    let others = not_judged(restored.not_judged.as_ref());
+    let others = not_judged(&restored.not_judged);
     if !is_empty {
         let rest = could_not(refused + absent, "restored") + &others;
         let settings = |many| count(many, "setting");
@@ -251,31 +251,31 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
         page.line("nicpin watch is paused until the next nicpin apply.");
     }
     page.line(if is_empty {
-        nothing_recorded(restored.not_judged.as_ref())
+        nothing_recorded(&others)
     } else {
         format!("restored: changed={changed} already={already} refused={refused} absent={absent}")
     });
     page
 }
 
-fn nothing_recorded(not_judged: Option<&Vec<String>>) -> String {
-    "Nothing to restore: there is no record of an apply".to_owned() + &self::not_judged(not_judged)
+fn nothing_recorded(others: &str) -> String {
+    format!("Nothing to restore: there is no record of an apply{others}")
 }
 
 pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
+    let others = not_judged(&to_restore.not_judged);
     if to_restore.is_empty() {
-        page.line(nothing_recorded(to_restore.not_judged.as_ref()));
+        page.line(nothing_recorded(&others));
         return page;
     }
     let (channels, writes) = (to_restore.channels.iter(), to_restore.writes.iter());
     let all = channels.len() + writes.len() + usize::from(to_restore.irqbalance);
     page.text(format!(
-        "{} would be restored{}; {} already as recorded{}.",
+        "{} would be restored{}; {} already as recorded{others}.",
         count(all, "setting"),
         could_not(to_restore.refused(), "restored"),
-        to_restore.unchanged,
-        not_judged(to_restore.not_judged.as_ref())
+        to_restore.unchanged
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
     let writes =

@@ -7,7 +7,7 @@ use crate::screen::state::{moving, tone, why};
 use crate::screen::status::{MOST_INTERFACES, more_rows};
 use crate::screen::{
     Given, REFUSED, count, cpus, differ, enclose, group_sorted, interface_or_machine, is,
-    moves_later, text_if, unbroken, with_prefix,
+    judged_count, moves_later, none_judged, set_apart, text_if, unbroken, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -105,20 +105,12 @@ fn verdict(check: &Check, given: &Given) -> String {
         .filter(|interface| interface.state != Unsupported)
         .count();
     let not_judged = &check.not_judged;
-    let all = count(
-        super::judged_count(&check.interfaces, not_judged),
-        "interface",
-    );
-    let apart = super::set_apart(not_judged, &check.interfaces);
+    let all = count(judged_count(&check.interfaces, not_judged), "interface");
+    let apart = set_apart(not_judged, &check.interfaces);
     let named = |verdict: &str| format!("{verdict}{apart}.");
-    let all_apart = counted == 0 && not_judged.is_empty();
     match check.verdict {
         Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
-        Same if all_apart && !super::skipped(&check.interfaces).is_empty() => {
-            named("No interface is planned")
-        }
-        Same if all_apart => "No interface has an IRQ that can be placed.".into(),
-        Same if counted == 0 => named("No interface is as planned"),
+        Same if counted == 0 => named(none_judged(not_judged, &check.interfaces)),
         Same => {
             let but = format!(
                 ", or as good: {settings} {} (--exact counts them)",

@@ -196,6 +196,17 @@ pub(crate) fn set_apart(not_judged: &[String], interfaces: &[InterfaceReport]) -
         + &with_prefix("; the policy skips ", skipped)
 }
 
+/// The verdict if no interface is judged.
+pub(crate) fn none_judged(not_judged: &[String], interfaces: &[InterfaceReport]) -> &'static str {
+    if !not_judged.is_empty() {
+        "No interface is as planned"
+    } else if skipped(interfaces).is_empty() {
+        "No interface has an IRQ that can be placed"
+    } else {
+        "No interface is planned"
+    }
+}
+
 pub(crate) fn skipped(interfaces: &[InterfaceReport]) -> Vec<&String> {
     let skipped = interfaces.iter().filter(|report| is_skipped(report));
     skipped.map(|report| &report.name).collect()

@@ -56,67 +56,66 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             .map(|(name, vectors)| ([device(name)], vectors.iter().sum::<u32>()))
     });
     [
-        family("gauge",
+        family(
             "nicpin_build_info",
             "The version of nicpin.",
             [([("version", env!("CARGO_PKG_VERSION"))], 1)],
         ),
-        family("gauge",
+        family(
             "nicpin_plan_info",
             "The hardware class of the machine and the hash of its plan.",
             [([("class", &*check.class), ("hash", &check.hash)], 1)],
         ),
-        family("gauge",
+        family(
             "nicpin_check_success",
             "Whether the state of all interfaces could be determined (1) or not (0).",
             [([], u8::from(check.verdict != CouldNotBeDetermined))],
         ),
-        family("gauge",
+        family(
             "nicpin_as_planned",
             "Whether the machine is in the planned state (1) or not (0).",
             [([], u8::from(check.verdict == Same))],
         ),
-        family("gauge",
+        family(
             "nicpin_not_judged_interfaces",
             "Interfaces that are up and cannot be judged.",
             [([], check.not_judged.len())],
         ),
-        family("gauge",
+        family(
             "nicpin_different_channels",
             "Interfaces whose number of channels is not as planned.",
             [([], check.channels.len())],
         ),
-        family("gauge",
+        family(
             "nicpin_interface_state",
             &state,
             interfaces
                 .clone()
                 .map(|row| ([device(&row.name)], row.state.number())),
         ),
-        family("gauge",
+        family(
             "nicpin_interface_local_ratio",
             "The share of the interface's queue IRQs that interrupt CPUs of its own node.",
             interfaces.filter_map(|row| Some(([device(&row.name)], row.local_share()?))),
         ),
-        family("gauge",
+        family(
             "nicpin_different_settings",
             "Settings that differ from the plan, by reason; without device: settings of the whole machine.",
             of_each
                 .chain(of_machine)
                 .map(|(name, reason, many)| ([device(name), ("reason", reason.name())], many)),
         ),
-        family("gauge",
+        family(
             "nicpin_interface_contended_vectors",
             "IRQs that nicpin watch waits to restore, because another program writes them again and again.",
             contended.into_iter().flatten(),
         ),
         family(
-            "counter",
             "nicpin_restores_total",
             "How often nicpin watch has restored the planned state since it started.",
             watcher.map(|watcher| ([], watcher.restores)),
         ),
-        family("gauge",
+        family(
             LAST_SUCCESS,
             "When the machine was last found in the planned state, in seconds since 1970.",
             last_success.map(|seconds| ([], seconds)),
@@ -125,13 +124,18 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
     .concat()
 }
 
-/// Prints nothing without samples, and leaves out labels without a value.
+/// A gauge, or a counter, whose name ends in `_total`. Prints nothing without samples, and leaves out labels without a
+/// value.
 fn family<'a, const N: usize>(
-    kind: &str,
     name: &str,
     help: &str,
     samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
 ) -> String {
+    let kind = if name.ends_with("_total") {
+        "counter"
+    } else {
+        "gauge"
+    };
     let samples = samples.into_iter().map(|(labels, value)| {
         let mut labels = labels
             .iter()

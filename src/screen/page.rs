@@ -72,19 +72,12 @@ impl Page {
         heads: impl IntoIterator<Item = &'h str>,
         rows: impl IntoIterator<Item: IntoIterator<Item: Into<Cell>>>,
     ) {
-        let mut rows = rows
-            .into_iter()
-            .map(|row| row.into_iter().map(Into::into).collect_vec())
-            .peekable();
+        let mut rows = rows.into_iter().map(cells).peekable();
         if rows.peek().is_some() {
             if indent == 0 {
                 self.line("");
             }
-            self.table(
-                indent,
-                right,
-                once(heads.into_iter().map(Cell::from).collect_vec()).chain(rows),
-            );
+            self.table(indent, right, once(cells(heads)).chain(rows));
         }
     }
 
@@ -96,10 +89,7 @@ impl Page {
         right: Range<usize>,
         rows: impl IntoIterator<Item: IntoIterator<Item: Into<Cell>>>,
     ) {
-        let rows = rows
-            .into_iter()
-            .map(|row| row.into_iter().map(Into::into).collect())
-            .collect();
+        let rows = rows.into_iter().map(cells).collect();
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
@@ -237,6 +227,10 @@ impl Page {
         }
         out.out
     }
+}
+
+fn cells(row: impl IntoIterator<Item: Into<Cell>>) -> Vec<Cell> {
+    row.into_iter().map(Into::into).collect()
 }
 
 pub(crate) fn change(changed: &MeasureChange) -> String {

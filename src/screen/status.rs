@@ -11,7 +11,7 @@ use crate::screen::state::{moving, tone, why};
 use crate::screen::watcher::watcher;
 use crate::screen::{
     Given, REFUSED, count, count_if_any, differ, enclose, is, join_nonempty, judged_count, moves,
-    rate, set_apart, short_speed, skipped, text_if, text_or, unbroken, with_prefix,
+    none_judged, rate, set_apart, short_speed, text_if, text_or, unbroken, with_prefix,
 };
 use nicpin::plan::Note;
 use nicpin::report::interface::InterfaceState::{
@@ -134,11 +134,7 @@ fn verdict(status: &Status, apply: &str) -> String {
                 differ(status.differ)
             )
         }
-        Unsupported if counted == 0 && !skipped(&status.interfaces).is_empty() => {
-            "No interface is planned".into()
-        }
-        Unsupported if not_judged.is_empty() => "No interface has an IRQ that can be placed".into(),
-        Unsupported => "No interface is as planned".into(),
+        Unsupported => none_judged(not_judged, &status.interfaces).into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned"),
     };
     let own = status.interfaces.iter().map(|interface| interface.differ);
