@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{
     Arg, ArgAction, ArgGroup, ArgMatches, Args, ColorChoice, Command, FromArgMatches, ValueEnum,
@@ -71,28 +71,25 @@ impl LockArgs {
     }
 }
 
-pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
-    use MemoryBinding::{Bind, Local, Preferred};
-    let values = [
-        (
-            "bind",
-            "From this node only; allocation fails when it is full",
-        ),
-        (
-            "preferred",
-            "From this node while it has free memory, then from others",
-        ),
-        (
-            "local",
-            "From the node of the CPU that the program runs on, then from others",
-        ),
-    ];
-    let shown = values.map(|(name, means)| PossibleValue::new(name).help(means));
-    PossibleValuesParser::new(shown).map(|name| match &*name {
-        "local" => Local,
-        "preferred" => Preferred,
-        _ => Bind,
-    })
+/// [`MemoryBinding`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Memory {
+    /// From this node only; allocation fails when it is full
+    Bind,
+    /// From this node while it has free memory, then from others
+    Preferred,
+    /// From the node of the CPU that the program runs on, then from others
+    Local,
+}
+
+impl From<Memory> for MemoryBinding {
+    fn from(memory: Memory) -> Self {
+        match memory {
+            Memory::Bind => Self::Bind,
+            Memory::Preferred => Self::Preferred,
+            Memory::Local => Self::Local,
+        }
+    }
 }
 
 #[derive(Clone, Default, Args)]
@@ -171,10 +168,6 @@ impl ReportArgs {
 pub struct PolicyArgs(pub Settings);
 
 impl Args for PolicyArgs {
-    fn group_id() -> Option<clap::Id> {
-        Some("PolicyArgs".into())
-    }
-
     fn augment_args(command: Command) -> Command {
         let group = ArgGroup::new("PolicyArgs").multiple(true);
         command

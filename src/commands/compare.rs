@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, value_parser};
 
-use crate::commands::args::{General, ReportArgs, memory_binding};
+use crate::commands::args::{General, Memory, ReportArgs};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{plan_beside_all, read_host, usage, wrong_place};
+use crate::commands::inputs::{read_beside_all, usage, wrong_place};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
@@ -20,9 +20,7 @@ use nicpin::machine::Machine;
 use nicpin::machine::sample::Delta;
 use nicpin::plan::Note;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
-use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
-use nicpin::policy::Policy;
-use nicpin::read::ReadOptions;
+use nicpin::plan::binding::{Binding, BindingRequest};
 use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{MeasuredInterface, Measurement};
@@ -51,8 +49,8 @@ pub struct CompareArgs {
     far: Option<u32>,
 
     /// How strictly CMD's memory is bound to the node
-    #[arg(long, value_parser = memory_binding(), default_value = "bind")]
-    memory: MemoryBinding,
+    #[arg(long, value_enum, default_value = "bind")]
+    memory: Memory,
 
     #[command(flatten)]
     report: ReportArgs,
@@ -76,12 +74,7 @@ pub struct CompareArgs {
 
 pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let options = ReadOptions {
-        memory: true,
-        ..ReadOptions::default()
-    };
-    let (machine, policy) = read_host(cli, &root, options)?;
-    let (bindings, subjects) = bindings(&machine, &policy, args)?;
+    let (machine, bindings, subjects) = bindings(cli, &root, args)?;
     ensure!(
         root.is_real(),
         usage("the command would run on this machine, not on the one that --root names")
@@ -92,7 +85,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     let interrupts = Signals::catch()?;
     let mut notes = notes(&bindings);
     let mut sides = bindings.each_ref().map(Side::new);
-    let mut progress = Progress::new();
+    let mut progress = Progress::default();
     // Each side is first in every other round, so that slow changes affect both.
     let sides_of = |round| [[0, 1], [1, 0]][usize::from(round % 2)].map(|side| (round, side));
     for (round, side) in (0..args.warmup + args.runs).flat_map(sides_of) {
@@ -152,34 +145,32 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
 }
 
 fn bindings(
-    machine: &Machine,
-    policy: &Policy,
+    cli: &General,
+    root: &Root,
     args: &CompareArgs,
-) -> Result<([Binding; 2], Vec<MeasuredInterface>)> {
+) -> Result<(Machine, [Binding; 2], Vec<MeasuredInterface>)> {
     let interface = &args.interface;
     let are_nodes_named = args.near.is_some() && args.far.is_some();
     let fix = "name the nodes to compare with --near N --far N";
-    let (names, plan, kind) = plan_beside_all(machine, policy, interface, are_nodes_named, fix)?;
+    let (machine, plan, names, kind) = read_beside_all(cli, root, interface, are_nodes_named, fix)?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
             place: node.map_or(usual, Node),
             cpus: None,
-            memory: args.memory,
+            memory: args.memory.into(),
         };
-        Binding::new(machine, &plan, interface, &names, &wish).map_err(wrong_place(node))
+        Binding::new(&machine, &plan, interface, &names, &wish).map_err(wrong_place(node))
     };
     let sides = [binding(args.near, Near)?, binding(args.far, Far)?];
     let planned = plan
         .interfaces
         .iter()
         .filter(|interface| names.contains(&interface.name));
-    Ok((
-        sides,
-        planned
-            .map(|interface| MeasuredInterface::planned(interface, machine))
-            .chain(kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
-            .collect(),
-    ))
+    let subjects = planned
+        .map(|interface| MeasuredInterface::planned(interface, &machine))
+        .chain(kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
+        .collect();
+    Ok((machine, sides, subjects))
 }
 
 fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {

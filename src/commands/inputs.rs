@@ -337,21 +337,26 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
 /// Plans all interfaces in use, as the plan shows the CPUs without interrupts, and names those that `interface` selects.
 /// Also says what it is if it has no device: then options have to name its nodes, as `is_node_named` says that they do
 /// and `fix` how.
-pub fn plan_beside_all(
-    machine: &Machine,
-    policy: &Policy,
+pub fn read_beside_all(
+    cli: &General,
+    root: &Root,
     interface: &String,
     is_node_named: bool,
     fix: &str,
-) -> Result<(Vec<String>, Plan, Option<String>)> {
-    let kind = without_device(machine, interface);
+) -> Result<(Machine, Plan, Vec<String>, Option<String>)> {
+    let options = ReadOptions {
+        memory: true,
+        ..ReadOptions::default()
+    };
+    let (machine, policy) = read_host(cli, root, options)?;
+    let kind = without_device(&machine, interface);
     let names = match &kind {
-        None => Selection::new(machine, slice::from_ref(interface), false)?.names,
+        None => Selection::new(&machine, slice::from_ref(interface), false)?.names,
         Some(_) if is_node_named => BTreeSet::new(),
         Some(kind) => bail!("`{interface}` is {kind} and has no node; fix: {fix}"),
     };
-    let mut all = Selection::new(machine, &[], false)?;
+    let mut all = Selection::new(&machine, &[], false)?;
     all.names.extend(names.iter().cloned());
-    let plan = nicpin::plan::plan(machine, policy, &all);
-    Ok((names.into_iter().collect(), plan, kind))
+    let plan = nicpin::plan::plan(&machine, &policy, &all);
+    Ok((machine, plan, names.into_iter().collect(), kind))
 }

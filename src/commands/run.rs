@@ -7,18 +7,17 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
-use crate::commands::args::{General, memory_binding};
+use crate::commands::args::{General, Memory};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage, wrong_place};
+use crate::commands::inputs::{read_beside_all, require_vectors, usage, wrong_place};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
-use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
+use nicpin::plan::binding::{Binding, BindingRequest};
 use nicpin::policy::possible_cpus;
-use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -45,8 +44,8 @@ pub struct RunArgs {
     cpus: Option<CpuSet>,
 
     /// How strictly memory is bound to the node
-    #[arg(long, value_parser = memory_binding(), default_value = "bind")]
-    memory: MemoryBinding,
+    #[arg(long, value_enum, default_value = "bind")]
+    memory: Memory,
 
     /// Print the CPUs and the memory, and start nothing
     #[arg(long)]
@@ -65,13 +64,9 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
             "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs"
         )
     );
-    let options = ReadOptions {
-        memory: true,
-        ..ReadOptions::default()
-    };
-    let (machine, policy) = read_host(cli, &root, options)?;
     let (is_node_named, fix) = (args.node.is_some(), "name the node with --node N");
-    let (names, plan, _) = plan_beside_all(&machine, &policy, &args.interface, is_node_named, fix)?;
+    let (machine, plan, names, _) =
+        read_beside_all(cli, &root, &args.interface, is_node_named, fix)?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
     }
@@ -82,7 +77,7 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
             None => Near,
         },
         cpus: args.cpus.clone(),
-        memory: args.memory,
+        memory: args.memory.into(),
     };
     let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)
         .map_err(wrong_place(args.node))?;
