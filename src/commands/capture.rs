@@ -1,6 +1,5 @@
 //! `nicpin capture`: record this machine as one file.
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::mem::take;
 use std::path::PathBuf;
@@ -12,6 +11,7 @@ use crate::capture::Capture;
 use crate::commands::args::General;
 use crate::commands::inputs::{require_interfaces, require_vectors};
 use crate::commands::output::{named, print, say, write_file};
+use crate::screen::group_sorted;
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
 
@@ -75,15 +75,15 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
 
 /// A device has one `affinity_hint` per IRQ: one line names all files of a kind.
 fn unreadable_files(refused: &[String]) -> impl Iterator<Item = String> {
-    let mut kinds: BTreeMap<_, (_, usize)> = BTreeMap::new();
-    for path in refused {
-        kinds.entry(path.rsplit('/').next()).or_insert((path, 0)).1 += 1;
-    }
-    kinds.into_values().map(|(path, paths)| {
-        let others = match paths {
+    let kinds = group_sorted(refused.iter().map(|path| (path.rsplit('/').next(), path)));
+    kinds.into_values().map(|paths| {
+        let others = match paths.len() {
             1 => "is".to_owned(),
-            paths => format!("and {} others are", paths - 1),
+            many => format!("and {} others are", many - 1),
         };
-        format!("{path} {others} left out: permission denied; fix: run as root to include them")
+        format!(
+            "{} {others} left out: permission denied; fix: run as root to include them",
+            paths[0]
+        )
     })
 }

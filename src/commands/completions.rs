@@ -168,7 +168,7 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
     let about = || {
         let defined = defined.clone();
         ArgValueCandidates::new(move || {
-            let pages = pages(defined.clone()).unwrap_or_default().into_iter();
+            let pages = pages(&defined).unwrap_or_default().into_iter();
             let abouts = pages.filter_map(|page| page.about);
             abouts.map(CompletionCandidate::new).collect()
         })

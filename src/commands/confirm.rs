@@ -19,7 +19,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 use crate::commands::args::{General, LockArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::output::{print, say};
-use crate::screen;
+use crate::screen::{self, with_prefix};
 use crate::watch::journal;
 use crate::watch::journal::Priority::{Notice, Warning};
 use crate::watch::state;
@@ -99,7 +99,8 @@ impl TrialProcess {
     pub fn go(mut self, root: &Root) -> Result<()> {
         let sent = self.0.write_all(FINISHED.as_bytes()).is_ok();
         if !sent && end_trial(root, Duration::MAX)?.is_some() {
-            let left = unrestored_settings(Trial::load(root)?);
+            let left = Trial::load(root)?.and_then(|trial| trial.not_restored());
+            let left = with_prefix(", but ", left);
             bail!("the watcher of --try ended; the settings were restored{left}");
         }
         Ok(())
@@ -136,11 +137,6 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     }
 }
 
-fn unrestored_settings(trial: Option<Trial>) -> String {
-    let left = trial.and_then(|trial| trial.not_restored());
-    left.map_or(String::new(), |left| format!(", but {left}"))
-}
-
 fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
     let mut pause = FIRST_PAUSE;
@@ -149,19 +145,13 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
             Ok(None) => return,
             Ok(Some(restored)) => {
                 let trial = Trial::load(root).ok().flatten();
+                let left = trial.and_then(|trial| trial.not_restored());
                 if !restored.has_refused() {
-                    return journal::send(
-                        root,
-                        Notice,
-                        &format!(
-                            "{NOT_CONFIRMED}; the settings were restored{}",
-                            unrestored_settings(trial)
-                        ),
-                    );
+                    let left = with_prefix(", but ", left);
+                    let text = format!("{NOT_CONFIRMED}; the settings were restored{left}");
+                    return journal::send(root, Notice, &text);
                 }
-                trial
-                    .and_then(|trial| trial.not_restored())
-                    .unwrap_or_default()
+                left.unwrap_or_default()
             }
             Err(error) => error.to_string(),
         };

@@ -1,5 +1,6 @@
 //! `nicpin man` and `nicpin help`: pages made from the definitions of the command line and the help texts.
 
+use std::iter::once;
 use std::mem::{replace, take};
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ pub struct HelpArgs {
     about: Option<String>,
 }
 
-pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
+pub fn run(command: &Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
     // An alias stands for its command.
     let asked = args.page.about.as_deref().map(|word| {
         let command = command.find_subcommand(word);
@@ -71,7 +72,7 @@ pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit>
         return Ok(Exit::Planned);
     }
     if let Some(word) = word.filter(|word| command.find_subcommand(word).is_none()) {
-        bail!(no_page(word, &pages(command)?));
+        bail!(no_page(word, &pages(&command)?));
     }
     if let Err(help) =
         command.try_get_matches_from(["nicpin"].into_iter().chain(word).chain(["--help"]))
@@ -139,17 +140,10 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-pub fn pages(command: Command) -> Result<Vec<ManPage>> {
-    let mut command = command.disable_help_subcommand(true);
-    command.build();
-    let command_pages = [&command]
-        .into_iter()
-        .chain(
-            command
-                .get_subcommands()
-                .filter(|command| !command.is_hide_set()),
-        )
-        .map(command_page);
+pub fn pages(command: &Command) -> Result<Vec<ManPage>> {
+    let shown = command.get_subcommands();
+    let shown = shown.filter(|command| !command.is_hide_set());
+    let command_pages = once(command).chain(shown).map(command_page);
     command_pages.chain(topics().map(Ok)).collect()
 }
 

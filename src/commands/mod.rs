@@ -231,7 +231,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Draw(args) => draw::run(general, args, out),
         Flow(args) => flow::run(general, args, out),
         Fleet(args) => fleet::run(general, args, out),
-        Man(args) => man::run(defined(), args, out),
+        Man(args) => man::run(&defined(), args, out),
         Help(args) => man::help(defined(), args, out),
         Nodes(args) => nodes::run(general, args, out),
         IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),

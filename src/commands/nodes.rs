@@ -89,6 +89,6 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
         free,
         caches,
     );
-    let (pairs, mut progress) = (test.pairs(), Progress::new());
+    let (pairs, mut progress) = (test.pairs(), Progress::default());
     test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", done + 1)))
 }

@@ -70,7 +70,7 @@ impl<'a> Sampler<'a> {
         interrupts: Option<&Signals>,
     ) -> Result<Delta> {
         let (end, mut delta) = (self.last.at + time, Delta::default());
-        let (mut progress, step) = (Progress::new(), self.interval());
+        let (mut progress, step) = (Progress::default(), self.interval());
         loop {
             let left = end.saturating_sub(self.began.elapsed());
             let mut ended = left.is_zero();
@@ -95,21 +95,14 @@ impl<'a> Sampler<'a> {
 }
 
 /// A line on standard error that the next one overwrites and drop removes; on a terminal only.
+#[derive(Default)]
 pub struct Progress {
     shown: bool,
-    terminal: bool,
 }
 
 impl Progress {
-    pub fn new() -> Self {
-        Self {
-            shown: false,
-            terminal: io::stderr().is_terminal(),
-        }
-    }
-
     pub fn say(&mut self, text: &str) {
-        if self.terminal {
+        if io::stderr().is_terminal() {
             self.shown = true;
             let _ = write!(io::stderr(), "\r\x1b[K{}", printable(text));
         }
