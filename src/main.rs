@@ -53,7 +53,7 @@ fn program() -> ExitCode {
     };
     let mut out = String::new();
     let result = commands::run(&cli, &mut out);
-    if cli.general.quiet && cli.command.reports() {
+    if cli.general.quiet {
         out.clear();
     }
     let printed = output::print(out.as_bytes());

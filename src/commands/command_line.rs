@@ -2,13 +2,12 @@
 //! them.
 
 use std::ffi::OsString;
-use std::fmt::{self, Display, Formatter};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
 
-use crate::screen::{Given, GivenOption};
+use crate::screen::Given;
 use nicpin::machine::wording::{selector, word};
 
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
@@ -68,83 +67,66 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
-/// A command, or a command with an option, that a word on the command line may mean: `plan --explain`.
-pub struct Suggestion {
-    command: String,
-    pub option: Option<String>,
+/// The option that `word` names, of the command `named` or of the only command with it, such as `plan --explain`.
+pub fn nearest_option(command: &Command, named: &str, word: &str) -> Option<String> {
+    let word = match word {
+        "why" | "reason" | "reasons" => "explain",
+        word => word,
+    };
+    let own = command.find_subcommand(named);
+    own.and_then(|own| option_of(own, word)).or_else(|| {
+        let others = command
+            .get_subcommands()
+            .filter(|other| !other.is_hide_set() && command.find_subcommand(word).is_none());
+        let having = others.filter_map(|other| option_of(other, word));
+        having.exactly_one().ok()
+    })
 }
 
-impl Display for Suggestion {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let words = [Some(&self.command), self.option.as_ref()];
-        write!(f, "{}", words.iter().flatten().format(" "))
-    }
+fn option_of(command: &Command, word: &str) -> Option<String> {
+    let mut options = command.get_arguments();
+    let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
+    let takes_value = option.get_action().takes_values();
+    let value = option.get_value_names().filter(|_| takes_value);
+    let value = value.into_iter().flatten().map(|value| format!(" {value}"));
+    let name = command.get_name();
+    Some(format!("{name} --{word}{}", value.format("")))
 }
 
 /// Returns `None` if the word is no beginning, and more than two letters, or half of them, differ.
-pub fn nearest_command(command: &Command, word: &str) -> Option<Suggestion> {
-    let suggestion = |command: &str, option: Option<&str>| Suggestion {
-        command: command.to_owned(),
-        option: option.map(str::to_owned),
-    };
-    let is_called = |(names, ..): &&(&str, _, _)| names.split(' ').contains(word);
-    if let Some((_, command, option)) = OTHER_NAMES.iter().find(is_called) {
-        return Some(suggestion(command, *option));
-    }
-    let option = only_option(command, word);
-    if command.find_subcommand(word).is_none() && option.is_some() {
-        return option;
+pub fn nearest_command<'c>(command: &'c Command, word: &str) -> Option<&'c str> {
+    let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
+    if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
+        return Some(command);
     }
     let mut begun = (command.get_subcommands().map(Command::get_name))
         .filter(|name| word.len() > 2 && name.starts_with(word));
     if let (Some(name), None) = (begun.next(), begun.next()) {
-        return Some(suggestion(name, None));
+        return Some(name);
     }
     let (distance, name) = command
         .get_subcommands()
         .flat_map(Command::get_name_and_visible_aliases)
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
         .min()?;
-    (distance <= 2 && distance * 2 < word.len()).then(|| suggestion(name, None))
+    (distance <= 2 && distance * 2 < word.len()).then_some(name)
 }
 
-fn only_option(command: &Command, word: &str) -> Option<Suggestion> {
-    let shown = command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    let having = shown.filter_map(|candidate| option_of(command, candidate.get_name(), word));
-    having.exactly_one().ok()
-}
-
-/// The command `name` with its option `word`.
-pub fn option_of(command: &Command, name: &str, word: &str) -> Option<Suggestion> {
-    let mut options = command.find_subcommand(name)?.get_arguments();
-    let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
-    let takes_value = option.get_action().takes_values();
-    let value = option.get_value_names().filter(|_| takes_value);
-    let value = value.into_iter().flatten().map(|value| format!(" {value}"));
-    Some(Suggestion {
-        command: name.to_owned(),
-        option: Some(format!("--{word}{}", value.format(""))),
-    })
-}
-
-/// Words of other programs, with the command that they mean, and its option.
-const OTHER_NAMES: [(&str, &str, Option<&str>); 14] = [
-    ("show list ls info get query view", "status", None),
-    ("diff preview dry-run dryrun simulate", "plan", None),
-    ("why reason reasons", "plan", Some("--explain")),
-    ("version", "--version", None),
-    ("set enable tune fix pin write save", "apply", None),
-    ("verify test validate audit doctor", "check", None),
-    ("undo reset revert rollback disable unpin", "restore", None),
-    ("commit keep accept", "confirm", None),
-    ("stats top sample record", "measure", None),
-    ("monitor daemon follow", "watch", None),
-    ("bench benchmark", "compare", None),
-    ("exec", "run", None),
-    ("topology topo numa hardware", "nodes", None),
-    ("dump snapshot export", "capture", None),
+/// Words of other programs, with the command that they mean.
+const OTHER_NAMES: [(&str, &str); 13] = [
+    ("show list ls info get query view", "status"),
+    ("diff preview dry-run dryrun simulate", "plan"),
+    ("version", "--version"),
+    ("set enable tune fix pin write save", "apply"),
+    ("verify test validate audit doctor", "check"),
+    ("undo reset revert rollback disable unpin", "restore"),
+    ("commit keep accept", "confirm"),
+    ("stats top sample record", "measure"),
+    ("monitor daemon follow", "watch"),
+    ("bench benchmark", "compare"),
+    ("exec", "run"),
+    ("topology topo numa hardware", "nodes"),
+    ("dump snapshot export", "capture"),
 ];
 
 /// Options that have no effect with these commands, formats and options.
@@ -243,7 +225,7 @@ pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
         }
         let name = format!("--{}", arg.get_long().unwrap_or_default());
         if matches!(arg.get_action(), ArgAction::SetTrue) {
-            given.options.push(GivenOption::switch(&name));
+            given.options.push(vec![name]);
             continue;
         }
         for value in matches.get_raw(id).into_iter().flatten() {
@@ -251,10 +233,8 @@ pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
             if arg.is_positional() {
                 given.selectors += &format!(" {}", selector(&value));
             } else {
-                given.options.push(GivenOption {
-                    words: format!("{name} {}", word(&value)),
-                    name: name.clone(),
-                });
+                let value = word(&value).into_owned();
+                given.options.push(vec![name.clone(), value]);
             }
         }
     }
@@ -311,7 +291,11 @@ mod tests {
 
     #[test]
     fn the_nearest_command_differs_in_few_letters() {
-        let nearest = |word| Some(nearest_command(&Cli::command(), word)?.to_string());
+        let defined = Cli::command();
+        let nearest = |word| {
+            let option = nearest_option(&defined, "", word);
+            option.or_else(|| nearest_command(&defined, word).map(str::to_owned))
+        };
         for (word, command) in [
             ("plam", "plan"),
             ("chekc", "check"),
@@ -329,7 +313,7 @@ mod tests {
         ] {
             assert_eq!(nearest(word).as_deref(), Some(command));
         }
-        for (_, command, _) in OTHER_NAMES {
+        for (_, command) in OTHER_NAMES {
             if command == "--version" {
                 continue;
             }

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
-use crate::screen::{Given, GivenOption, count_if_any, with_prefix};
+use crate::screen::{Given, count_if_any, with_prefix};
 use crate::watch::state;
 use nicpin::apply::{Record, Trial, TrialGuard, irqbalance};
 use nicpin::machine::files::NET;
@@ -298,7 +298,7 @@ pub fn read_and_compare(
         .iter()
         .any(|interface| !interface.exclusive.is_empty());
     if leaves_out && compared.policy.0 != target.policy.0 {
-        given.options.push(GivenOption::switch("--avoid-exclusive"));
+        given.options.push(vec!["--avoid-exclusive".to_owned()]);
     }
     Ok((machine, plan, watcher, given))
 }

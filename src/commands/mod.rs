@@ -46,7 +46,7 @@ use self::Command::{
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::command_line::{
-    complete, given, hide_refused, nearest_command, option_of, without_effect,
+    complete, given, hide_refused, nearest_command, nearest_option, without_effect,
 };
 use crate::commands::help::HelpText;
 use crate::commands::inputs::{UsageError, usage};
@@ -118,16 +118,6 @@ pub enum Command {
     WatchRun(watch_run::WatchRunArgs),
     /// Answer irqbalance as its policy script: print `ban=true` for IRQs that nicpin plans
     IrqbalancePolicy(irqbalance_policy::IrqbalancePolicyArgs),
-}
-
-impl Command {
-    /// Whether `--quiet` suppresses the output; it does not suppress documents that were asked for.
-    pub fn reports(&self) -> bool {
-        !matches!(
-            self,
-            Completions(_) | Draw(_) | Help(_) | IrqbalancePolicy(_) | Man(_)
-        )
-    }
 }
 
 /// Only help needs the help texts.
@@ -258,17 +248,21 @@ fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
         return error;
     }
     let defined = defined();
-    let nearest =
-        option_of(&defined, command, selector).or_else(|| nearest_command(&defined, selector));
-    let text = match nearest {
-        Some(nearest) if command != "status" && nearest.option.is_none() => return error,
-        Some(nearest) if nearest.to_string() == *selector => format!(
+    let nearest = nearest_option(&defined, command, selector).or_else(|| {
+        let nearest = nearest_command(&defined, selector);
+        nearest.filter(|_| command == "status").map(str::to_owned)
+    });
+    let Some(nearest) = nearest else {
+        return error;
+    };
+    let text = if nearest == *selector {
+        format!(
             "`{nearest}` is a command, which comes before its options and selectors: nicpin {nearest} ..."
-        ),
-        Some(nearest) => format!(
+        )
+    } else {
+        format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {nearest}`?"
-        ),
-        None => return error,
+        )
     };
     usage(text).into()
 }

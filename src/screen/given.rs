@@ -7,23 +7,9 @@ use itertools::Itertools as _;
 /// The options and selectors of the command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
-    pub options: Vec<GivenOption>,
+    /// Each with its value, if it takes one: `--scope`, `0-3`.
+    pub options: Vec<Vec<String>>,
     pub selectors: String,
-}
-
-/// An option, such as `--scope`, and its words: `--scope 0-3`.
-#[derive(Clone)]
-pub struct GivenOption {
-    pub name: String,
-    pub words: String,
-}
-
-impl GivenOption {
-    /// An option without a value.
-    pub fn switch(name: &str) -> Self {
-        let [name, words] = [name; 2].map(str::to_owned);
-        Self { name, words }
-    }
 }
 
 impl Given {
@@ -36,19 +22,17 @@ impl Given {
     }
 
     pub fn added_to(&self, command: &str) -> String {
-        let options = self.options.iter().map(|option| &*option.words);
-        once(command).chain(options).join(" ")
+        let words = self.options.iter().flatten().map(String::as_str);
+        once(command).chain(words).join(" ")
     }
 
     pub fn has(&self, name: &str) -> bool {
-        self.options.iter().any(|option| option.name == name)
+        self.options.iter().any(|option| option[0] == name)
     }
 
     pub fn without(&self, names: &[&str]) -> Self {
         let mut given = self.clone();
-        given
-            .options
-            .retain(|option| !names.contains(&&*option.name));
+        given.options.retain(|option| !names.contains(&&*option[0]));
         given
     }
 }

@@ -23,7 +23,7 @@ pub mod status;
 pub mod watcher;
 mod writer;
 
-pub use given::{Given, GivenOption};
+pub use given::Given;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

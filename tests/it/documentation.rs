@@ -16,7 +16,7 @@ use itertools::Itertools as _;
 use self::page::Page;
 use self::shell::commands;
 use crate::commands::Cli;
-use crate::commands::command_line::{complete, nearest_command};
+use crate::commands::command_line::{complete, nearest_command, nearest_option};
 use crate::support::run::{MachineTree, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use crate::support::temporary;
@@ -245,6 +245,12 @@ fn completed(args: &[String]) -> Vec<String> {
         .collect()
 }
 
+fn meant(word: &str) -> Option<String> {
+    let defined = crate::commands::defined();
+    nearest_option(&defined, "", word)
+        .or_else(|| nearest_command(&defined, word).map(str::to_owned))
+}
+
 fn refused(args: &[String]) -> Result<(), Refusal> {
     let words = completed(args);
     // `nicpin aply` would be the interface `aply`.
@@ -252,7 +258,7 @@ fn refused(args: &[String]) -> Result<(), Refusal> {
     if let Some(command) = args
         .iter()
         .filter(|word| !names_command && !word.starts_with('-'))
-        .find_map(|word| nearest_command(&crate::commands::defined(), word))
+        .find_map(|word| meant(word))
     {
         return Err(Refusal::Wrong(format!("is {command} meant?")));
     }
