@@ -2,7 +2,6 @@
 //! [`crate::apply::bind`] binds a thread to them.
 
 use std::cmp::Reverse;
-use std::fmt::{self, Display, Formatter};
 
 use itertools::Itertools as _;
 use serde::Serialize;
@@ -46,63 +45,13 @@ pub struct Binding {
     /// Several only if `local_cpulist` spans several.
     pub nodes: NodeSet,
     pub cpus: CpuSet,
-    pub why: BindingWhy,
+    /// In words, as they follow the list of CPUs.
+    pub why: String,
     pub requested: bool,
     pub memory: MemoryBinding,
     /// Unused with [`MemoryBinding::Local`].
     pub memory_nodes: NodeSet,
     pub notes: Vec<String>,
-}
-
-/// Why a program gets its CPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindingWhy {
-    pub cause: BindingCause,
-    /// The isolated, `nohz_full` and exclusive CPUs that are not used.
-    pub left_out: CpuSet,
-    /// Whether an exclusive cpuset partition has some of them.
-    pub exclusive: bool,
-}
-
-impl From<BindingCause> for BindingWhy {
-    fn from(cause: BindingCause) -> Self {
-        Self {
-            cause,
-            left_out: CpuSet::new(),
-            exclusive: false,
-        }
-    }
-}
-
-impl Display for BindingWhy {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.cause)?;
-        if !self.left_out.is_empty() {
-            let cpus = cpu_list(&self.left_out);
-            write!(f, "; {cpus} left out: isolated or nohz_full")?;
-        }
-        if self.exclusive {
-            f.write_str(", or in an exclusive cpuset partition")?;
-        }
-        Ok(())
-    }
-}
-
-/// What decided on the CPUs of a program. The CPUs that it names take interrupts.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum BindingCause {
-    #[error("as requested")]
-    Requested,
-    #[error("where interrupts go is not known")]
-    InterruptsUnknown,
-    #[error("on their cores nothing of the network is processed")]
-    NoNetworkWork,
-    #[error("without interrupts")]
-    NoInterrupts,
-    #[error("without interrupts, which go to {}", cpu_list(.0))]
-    InterruptsElsewhere(CpuSet),
-    #[error("interrupts go to more than half of them: {}", cpu_list(.0))]
-    InterruptsOnMost(CpuSet),
 }
 
 #[derive(Debug, Error)]
@@ -133,7 +82,7 @@ impl Binding {
         let (cpus, why) = match &request.cpus {
             None => workers(machine, plan, &near_cpus),
             Some(cpus) if cpus.is_subset(&topology.online) => {
-                (cpus.clone(), BindingCause::Requested.into())
+                (cpus.clone(), "as requested".to_owned())
             }
             Some(cpus) => {
                 return Err(BindingError(format!(
@@ -264,10 +213,7 @@ fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
 
 /// Prefers cores without network work, then CPUs without interrupts, each if they are at least half of the usable ones.
 /// Isolated, `nohz_full` and exclusive CPUs are used only if there are no others.
-fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, BindingWhy) {
-    use BindingCause::{
-        InterruptsElsewhere, InterruptsOnMost, InterruptsUnknown, NoInterrupts, NoNetworkWork,
-    };
+fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
     let without = near.difference(&machine.topology.isolated_or_nohz());
     let usable = [&without, near]
@@ -279,21 +225,26 @@ fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, BindingWhy
     let free = plan.without_interrupts(&usable);
     let quiet = usable.difference(&plan.network_cpus);
     let (taken, all) = (usable.difference(&free), usable.len());
-    let (cpus, cause) = if machine.missing().is_some() {
-        (usable, InterruptsUnknown)
+    let (cpus, mut why) = if machine.missing().is_some() {
+        (usable, "where interrupts go is not known".to_owned())
     } else if quiet.len() * 2 >= all && quiet != free {
-        (quiet, NoNetworkWork)
+        let why = "on their cores nothing of the network is processed";
+        (quiet, why.to_owned())
     } else if taken.is_empty() {
-        (usable, NoInterrupts)
+        (usable, "without interrupts".to_owned())
     } else if free.len() * 2 >= all {
-        (free, InterruptsElsewhere(taken))
+        let why = format!("without interrupts, which go to {}", cpu_list(&taken));
+        (free, why)
     } else {
-        (usable, InterruptsOnMost(taken))
+        let taken = cpu_list(&taken);
+        let why = format!("interrupts go to more than half of them: {taken}");
+        (usable, why)
     };
-    let why = BindingWhy {
-        cause,
-        exclusive: left_out.intersects(&exclusive),
-        left_out,
-    };
+    if !left_out.is_empty() {
+        why += &format!("; {} left out: isolated or nohz_full", cpu_list(&left_out));
+    }
+    if left_out.intersects(&exclusive) {
+        why += ", or in an exclusive cpuset partition";
+    }
     (cpus, why)
 }

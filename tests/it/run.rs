@@ -242,10 +242,7 @@ fn a_single_cpu_is_no_plural() {
     let mut host = machine(1, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 1);
     let binding = bind(&host, "eth0", &BindingRequest::default());
-    assert_data_eq!(
-        binding.why.to_string(),
-        str!["without interrupts, which go to CPU 1"]
-    );
+    assert_data_eq!(binding.why, str!["without interrupts, which go to CPU 1"]);
 }
 
 #[test]
@@ -256,7 +253,7 @@ fn isolated_cpus_are_used_only_if_named() {
     let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!(binding.cpus, set("11-13"));
     assert_line(
-        binding.why.to_string(),
+        binding.why,
         str![[r"
 without interrupts, which go to CPUs 8-10; CPUs 14-15 left out: isolated or nohz_full
 

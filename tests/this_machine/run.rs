@@ -8,7 +8,7 @@ use crate::support::run::{copied_binary, is_root};
 use nicpin::apply::bind;
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::{Machine, Selection};
-use nicpin::plan::binding::{Binding, BindingCause, BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::plan::plan;
 use nicpin::policy::Policy;
 use nicpin::root::{Root, sys};
@@ -25,7 +25,7 @@ pub fn what_a_bound_thread_starts_is_bound() {
         let binding = Binding {
             nodes: memory_nodes.clone(),
             cpus: cpus.clone(),
-            why: BindingCause::Requested.into(),
+            why: "as requested".to_owned(),
             requested: false,
             memory,
             memory_nodes: memory_nodes.clone(),
