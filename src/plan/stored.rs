@@ -30,11 +30,6 @@ pub(crate) struct Schema {
     pub(crate) schema: String,
 }
 
-/// The text is not a plan, or the plan cannot be applied by itself.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StoredError(String);
-
 /// A change of the machine since the plan was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
@@ -55,17 +50,13 @@ pub struct Fitted {
 }
 
 /// Reads a stored plan. Refuses one that contradicts itself, or that would have to be planned again after a change of
-/// channels.
-pub fn parse(text: &str) -> Result<Plan, StoredError> {
+/// channels. An error says in words why.
+pub fn parse(text: &str) -> Result<Plan, String> {
     let no_plan = |why: &dyn Display| {
-        StoredError(format!(
-            "is not a plan as `nicpin plan --format json` prints it: {why}"
-        ))
+        format!("is not a plan as `nicpin plan --format json` prints it: {why}")
     };
     if text.len() > LONGEST {
-        return Err(StoredError(
-            "is larger than 40 MiB; is it the right file?".to_owned(),
-        ));
+        return Err("is larger than 40 MiB; is it the right file?".to_owned());
     }
     let wrong = |error: serde_json::Error| no_plan(&error);
     let Schema { schema } = serde_json::from_str(text).map_err(wrong)?;
@@ -73,23 +64,21 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         return Err(no_plan(&"a text in it has a control character"));
     }
     if text.split('"').map(bytes_of_list).sum::<usize>() > LONGEST {
-        return Err(StoredError(
-            "its sets of CPUs take more than 40 MiB; is it the right file?".to_owned(),
-        ));
+        return Err("its sets of CPUs take more than 40 MiB; is it the right file?".to_owned());
     }
     if schema != SCHEMA {
-        return Err(StoredError(format!(
+        return Err(format!(
             "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"
-        )));
+        ));
     }
     let mut plan: Plan = serde_json::from_str(text).map_err(wrong)?;
     if !plan.channels.is_empty() {
         let interfaces = plan.channels.iter().map(|change| &change.interface);
-        return Err(StoredError(format!(
+        return Err(format!(
             "it changes the channels of {} first, and the rest has to be planned for the new queues: run nicpin apply \
              with the options of that plan, without --plan",
             interfaces.format(", ")
-        )));
+        ));
     }
     let mut writes = take(&mut plan.writes);
     let wanted = plan
@@ -103,8 +92,7 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         .inserted();
     for write in &mut writes {
         let number = setting_number(&plan, &wanted, write);
-        write.number =
-            number.map_err(|why| StoredError(format!("it writes {}: {why}", write.path)))?;
+        write.number = number.map_err(|why| format!("it writes {}: {why}", write.path))?;
     }
     plan.writes = writes;
     Ok(plan)
@@ -418,14 +406,13 @@ fn same_vector<'a>(
     if planned.queue.is_some() {
         return same_role.find(|vector| vector.queue == planned.queue);
     }
-    let is_named = |role, action: &String| (role, action) == (planned.role, &planned.action);
-    let before = before
-        .iter()
-        .filter(|vector| is_named(vector.role, &vector.action));
+    let is_same =
+        |other: &&PlannedVector| (other.role, &other.action) == (planned.role, &planned.action);
+    let before = before.iter().filter(is_same).count();
     same_role
         .clone()
-        .filter(|vector| is_named(vector.role, &vector.action))
-        .nth(before.count())
+        .filter(|vector| vector.action == planned.action)
+        .nth(before)
         .or_else(|| same_role.find(|vector| vector.irq == planned.irq))
 }
 
