@@ -98,14 +98,8 @@ pub(crate) fn class(machine: &Machine) -> String {
         .filter(|interface| interface.device.parent.is_none());
     let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
-        let mut counts = vec![
-            interface.rx_queues.len(),
-            interface.tx_queues.len(),
-            vectors(Role::Combined),
-            vectors(Role::Rx),
-            vectors(Role::Tx),
-            vectors(Role::Rdma),
-        ];
+        let mut counts = vec![interface.rx_queues.len(), interface.tx_queues.len()];
+        counts.extend([Role::Combined, Role::Rx, Role::Tx, Role::Rdma].map(vectors));
         counts.extend(Some(vectors(Role::Data)).filter(|data| *data > 0));
         (
             [&interface.device.pci_id, &interface.driver]
@@ -134,14 +128,14 @@ impl PlanHasher {
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) -> &mut Self {
-        numbers
-            .into_iter()
-            .for_each(|number| self.add_number(number));
+        self.add_numbers(numbers);
         self.end()
     }
 
     fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) -> &mut Self {
-        sets.into_iter().for_each(|set| self.add_set(set));
+        for set in sets {
+            self.add_set(set);
+        }
         self.end()
     }
 
@@ -149,22 +143,21 @@ impl PlanHasher {
         for value in values {
             match value {
                 Value::Mask(set) => self.add_set(&set),
-                Value::Count(count) => self.add_number(count),
-                Value::On(on) => self.add_number(on.into()),
-                Value::Channels(channels) => channels
-                    .to_numbers()
-                    .iter()
-                    .for_each(|number| self.add_number(*number)),
-                Value::Spread(queues) => queues.iter().for_each(|queue| self.add_number(*queue)),
-                Value::Table(table) => table.table.iter().for_each(|queue| self.add_number(*queue)),
+                Value::Count(count) => self.add_numbers([count]),
+                Value::On(on) => self.add_numbers([on.into()]),
+                Value::Channels(channels) => self.add_numbers(channels.to_numbers()),
+                Value::Spread(queues) => self.add_numbers(queues.iter().copied()),
+                Value::Table(table) => self.add_numbers(table.table.iter().copied()),
             }
         }
         self.end()
     }
 
-    fn add_number(&mut self, number: u32) {
-        self.0.push(1);
-        self.0.extend(number.to_le_bytes());
+    fn add_numbers(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        for number in numbers {
+            self.0.push(1);
+            self.0.extend(number.to_le_bytes());
+        }
     }
 
     fn add_set(&mut self, cpus: &CpuSet) {
