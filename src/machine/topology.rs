@@ -163,9 +163,8 @@ impl Topology {
         if holds(&own) {
             return NodeSet::single(own);
         }
-        self.nearest_nodes(own)
-            .into_iter()
-            .filter(holds)
+        let nodes = self.nodes.keys().copied().filter(holds);
+        nodes
             .min_set_by_key(|&other| self.distance(own, other))
             .into_iter()
             .collect()

@@ -10,10 +10,10 @@ use crate::cpuset::CpuSet;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::data::{DecidedBy, Placement};
-use crate::plan::objective::weights;
+use crate::plan::objective::{Measure, Score, weights};
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
-use crate::plan::spread::{Keep, Queue, Spread};
+use crate::plan::spread::{Queue, Spread};
 use crate::policy::{KEEP_RDMA, Policy, SIBLINGS};
 
 /// The order in which CPUs are chosen. Idle queues are not counted; RDMA vectors are spread around all queues, and
@@ -104,7 +104,7 @@ pub(crate) fn placed_ports<'a>(
     locations: &'a Locations<'a>,
     policy: &Policy,
     selection: &Selection,
-    keep: Option<Keep>,
+    keep: Option<&Score>,
 ) -> Vec<PlacedPort<'a>> {
     let takes_part = |interface: &Interface| {
         let mut vectors = interface.vectors.iter();
@@ -145,7 +145,7 @@ fn assign(
     machine: &Machine,
     locations: &Locations<'_>,
     ports: &mut [PlacedPort<'_>],
-    keep: Option<Keep>,
+    keep: Option<&Score>,
 ) {
     let apart = ports.iter().filter(|port| port.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|port| &port.candidates.cpus));
@@ -351,8 +351,7 @@ fn limit_irqs(
     for vector in vectors.unique_by(|vector| vector.irq) {
         let cpu = vector.known_cpus(online).and_then(|cpus| cpus.first());
         if let Some(cpu) = cpu.filter(|cpu| online.contains(*cpu) && !moved.contains(&vector.irq)) {
-            let room = &mut spread.room[cpu as usize];
-            *room = room.saturating_sub(1);
+            spread.reserve(cpu, 1);
         }
     }
     let confined = units.iter().filter_map(|unit| match unit.source {
@@ -373,8 +372,13 @@ fn limit_irqs(
     }
 }
 
-fn stay_put(spread: &mut Spread<'_>, ports: &[PlacedPort<'_>], units: &mut [Unit<'_>], keep: Keep) {
-    let mut rdma_on = BTreeMap::<Option<usize>, usize>::new();
+fn stay_put(
+    spread: &mut Spread<'_>,
+    ports: &[PlacedPort<'_>],
+    units: &mut [Unit<'_>],
+    keep: &Score,
+) {
+    let mut rdma_on = BTreeMap::<Option<usize>, u64>::new();
     for unit in units {
         let CpuSource::Among(set, _) = unit.source else {
             continue;
@@ -393,7 +397,9 @@ fn stay_put(spread: &mut Spread<'_>, ports: &[PlacedPort<'_>], units: &mut [Unit
         let core = port.locations.of(cpu).map(|place| place.core);
         let stays = match unit.turn {
             Turn::Idle | Turn::RdmaThatStays => true,
-            Turn::Rdma => rdma_on.get(&core).is_none_or(|on| *on < keep.rdma),
+            Turn::Rdma => rdma_on
+                .get(&core)
+                .is_none_or(|on| *on < keep.of(Measure::BusiestRdma)),
             Turn::Active | Turn::WithoutNetdev => {
                 spread.takes_one_more(cpu, unit.weight, unit.is_first(), keep)
             }
@@ -423,7 +429,7 @@ fn move_control(port: &mut PlacedPort<'_>, spread: &mut Spread<'_>, only_gain: b
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&without) {
             let usable = usable.iter().filter(|&cpu| spread.room[cpu as usize] > 0);
             if let Some(cpu) = usable.min_by_key(|&cpu| spread.on_cpu[cpu as usize]) {
-                spread.room[cpu as usize] -= 1;
+                spread.reserve(cpu, 1);
                 port.others.insert(vector.irq, cpu);
             }
         }

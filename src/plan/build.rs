@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::drivers::{Driver, Fact};
+use crate::drivers::Fact;
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::assign::placed_ports;
 use crate::plan::data::{
@@ -14,12 +14,12 @@ use crate::plan::data::{
 };
 use crate::plan::gain;
 use crate::plan::hash::{class, hash};
+use crate::plan::objective::Score;
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
 use crate::plan::requests::unmet_files;
 use crate::plan::rps::{self, Rps};
 use crate::plan::score::score;
-use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
 use crate::plan::wanted::writes;
 use crate::plan::why::{Cause, Uncounted, Why};
@@ -41,7 +41,7 @@ struct Context<'a> {
 pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let best = plan_keeping(machine, policy, selection, None);
     if policy.get(&ONLY_GAIN) {
-        let keeping = |keep| plan_keeping(machine, policy, selection, Some(keep));
+        let keeping = |most: &Score| plan_keeping(machine, policy, selection, Some(most));
         gain::least(machine, best, keeping)
     } else {
         best
@@ -52,7 +52,7 @@ fn plan_keeping(
     machine: &Machine,
     policy: &Policy,
     selection: &Selection,
-    keep: Option<Keep>,
+    keep: Option<&Score>,
 ) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let mut ports = placed_ports(machine, locations, policy, selection, keep);
@@ -250,12 +250,11 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let online = &port.machine.topology.online;
     let isolated = port.machine.topology.isolated_or_nohz();
     let exclusive = &port.candidates.allowed.exclusive;
-    let is_managed = || Driver::has(port.interface.driver.as_deref(), Fact::ManagedIrqs);
     let placement = port.placement(vector);
     Why::because(if port.skip {
         port.why_skipped()
     } else if !vector.movable {
-        if is_managed() {
+        if port.interface.has_fact(Fact::ManagedIrqs) {
             Cause::KernelManaged
         } else {
             Cause::CannotBeMoved

@@ -1,6 +1,7 @@
 //! The plan as data. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -96,10 +97,6 @@ impl Plan {
             ..vector.clone()
         })
     }
-}
-
-fn has_none(queues: &QueueSet) -> bool {
-    queues.is_empty()
 }
 
 /// Without Hyper-V's channels while packets arrive on the virtual function below.
@@ -208,7 +205,7 @@ pub struct PlannedInterface {
     pub vectors: Vec<PlannedVector>,
     pub rx_queues: Vec<PlannedRxQueue>,
     /// Receive queues of which no IRQ is known.
-    #[serde(skip_serializing_if = "has_none", default)]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unserved: QueueSet,
     pub tx_queues: Vec<PlannedTxQueue>,
     /// Absent if the device has no indirection table.

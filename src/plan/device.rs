@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::drivers::{Driver, Fact};
+use crate::drivers::Fact;
 use crate::machine::netdev::{Direction, Netdev};
 use crate::machine::wording::word;
 use crate::machine::{Channels, Interface, Rss};
@@ -16,8 +16,7 @@ use crate::plan::why::{Cause, Why};
 use crate::policy::{CHANNELS, ChannelCount, RSS, RssQueues, SIBLINGS};
 
 pub(crate) fn has_settable_rss(interface: &Interface) -> bool {
-    let is_fixed = Driver::has(interface.driver.as_deref(), Fact::FixedRss);
-    !is_fixed && interface.rss.as_ref().is_some_and(Rss::is_used)
+    !interface.has_fact(Fact::FixedRss) && interface.rss.as_ref().is_some_and(Rss::is_used)
 }
 
 /// The change that the policy requests, if the driver reports its maximum.

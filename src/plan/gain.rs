@@ -1,43 +1,37 @@
 //! The policy's `only-gain`: a plan with only those changes that make a measure better. Unlike other plans it depends
 //! on the current settings.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use itertools::{chain, izip};
 
-use crate::cpuset::{CpuSet, Inserted as _};
+use crate::cpuset::CpuSet;
 use crate::kinds::SettingKind;
 use crate::machine::{Interface, Machine};
 use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
-use crate::plan::objective::{Measure, Score};
-use crate::plan::score::{Standing, standings};
-use crate::plan::spread::Keep;
+use crate::plan::objective::{Measure, RdmaScore, Score};
+use crate::plan::score::{IrqPlaces, Standing, standings};
 use crate::plan::why::{Cause, Why};
 use crate::policy::Xps;
 
-/// The plan with the fewest writes that is as good as `best`. `keeping` plans around IRQs that stay on their CPUs.
-pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
-    let Score {
-        max_vectors_per_core,
-        max_load_kbps,
-        max_first_queues_per_core,
-        ..
-    } = best.score;
+/// The plan with the fewest writes that is as good as `best`. `keeping` plans around IRQs that stay on their CPUs, as
+/// far as no core gets above the measures of a score.
+pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(&Score) -> Plan) -> Plan {
     // All, then fewer kept queues per core, if so many leave the others no room.
-    let all = Keep {
-        queues: usize::MAX,
-        load: u64::MAX,
-        first_queues: usize::MAX,
-        rdma: usize::MAX,
+    let all = Score {
+        max_vectors_per_core: usize::MAX,
+        max_load_kbps: u64::MAX,
+        max_first_queues_per_core: usize::MAX,
+        rdma: Some(RdmaScore {
+            max_per_core: usize::MAX,
+            ..RdmaScore::default()
+        }),
+        ..Score::default()
     };
-    let fewer = (0..=max_vectors_per_core).rev().map(|queues| Keep {
-        queues,
-        load: max_load_kbps,
-        first_queues: max_first_queues_per_core,
-        rdma: best.score.rdma.as_ref().map_or(0, |rdma| rdma.max_per_core),
+    let fewer = (0..=best.score.max_vectors_per_core).rev();
+    let fewer = fewer.map(|max_vectors_per_core| Score {
+        max_vectors_per_core,
+        ..best.score.clone()
     });
-    let kept = chain([all], fewer).map(keeping);
+    let kept = chain([all], fewer).map(|most| keeping(&most));
     let is_at_most = |score: &Score, best: &Score| {
         Measure::compared().all(|measure| score.of(measure) <= best.of(measure))
     };
@@ -91,18 +85,14 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
 /// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt: those of
 /// `interfaces` by their plan, others now.
 pub(crate) fn cores_serving(machine: &Machine, interfaces: &[PlannedInterface]) -> CpuSet {
-    let topology = &machine.topology;
-    let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
-    let planned = vectors.filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?)));
-    let cpus_of_irq: BTreeMap<u32, &CpuSet> = planned.inserted();
-    let all_interfaces = machine.interfaces.iter();
-    let active = all_interfaces.flat_map(Interface::active_vectors);
-    let on = active.map(|vector| match cpus_of_irq.get(&vector.irq) {
-        Some(&cpus) => Cow::Borrowed(cpus),
-        None => vector.effective_cpus(&topology.online),
-    });
-    let all = on.fold(machine.not_understood_cpus(), |all, cpus| all.union(&cpus));
-    topology.whole_cores(&all)
+    let irqs = IrqPlaces::new(machine, interfaces, &|_, _, _| true);
+    let active = machine
+        .interfaces
+        .iter()
+        .flat_map(Interface::active_vectors);
+    let on = CpuSet::union_of(active.map(|vector| irqs.place_now(vector).0));
+    let all = on.union(&machine.not_understood_cpus());
+    machine.topology.whole_cores(&all)
 }
 
 impl PlannedInterface {

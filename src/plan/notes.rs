@@ -6,7 +6,7 @@ mod of_machine;
 use itertools::{Itertools as _, chain};
 
 use crate::cpuset::{CpuSet, IrqSet};
-use crate::drivers::{Driver, Fact};
+use crate::drivers::Fact;
 use crate::machine::interface::is_pci_address;
 use crate::machine::{Interface, Machine, Role, Selection, UnknownVector, Vector};
 use crate::plan::candidates::core_count;
@@ -57,7 +57,7 @@ pub(crate) fn interface_notes(
         });
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
     let stay = (vectors > 0).then(|| {
-        if Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs) {
+        if interface.has_fact(Fact::ManagedIrqs) {
             Note::KernelManaged { vectors }
         } else {
             Note::NotMovable { vectors }
@@ -107,8 +107,7 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
             .iter()
             .map(|other| other.name.clone())
             .collect();
-        let driver = interface.driver.as_deref();
-        notes.push(if Driver::has(driver, Fact::PortsShareQueues) {
+        notes.push(if interface.has_fact(Fact::PortsShareQueues) {
             Note::VectorsForSeveral { others }
         } else {
             Note::VectorsOfSeveral { others }
@@ -233,15 +232,13 @@ fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
         vectors.partition(|vector| port.machine.hints.contains_key(&vector.irq));
     let decided_by = |vector| port.placement(vector)?.decided_by;
     let unused = hinted.iter().filter(|vector| decided_by(vector).is_none());
-    let driver = port.interface.driver.as_deref().unwrap_or_default();
-    let is_anywhere = without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere);
+    let is_anywhere = without.is_empty() && port.interface.has_fact(Fact::HintsAnywhere);
+    let driver = (port.interface.driver.clone()).filter(|_| is_anywhere);
     let non_zero = |vectors: usize| Some(vectors).filter(|vectors| *vectors > 0);
     chain!(
         non_zero(without.len()).map(|vectors| Note::NoHint { vectors }),
         non_zero(unused.count()).map(|vectors| Note::HintUnusable { vectors }),
-        is_anywhere.then(|| Note::HintIgnoresLocality {
-            driver: driver.to_owned()
-        }),
+        driver.map(|driver| Note::HintIgnoresLocality { driver }),
     )
     .collect()
 }

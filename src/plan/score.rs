@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::kinds::SettingKind;
 use crate::machine::netdev::Direction;
-use crate::machine::{Machine, NapiThread, QueueId, Role};
+use crate::machine::{Machine, NapiThread, QueueId, Role, Vector};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};
 use crate::plan::place::Locations;
@@ -68,7 +68,7 @@ struct State<'a> {
 }
 
 /// The CPUs of IRQs, now or planned.
-struct IrqPlaces<'a> {
+pub(crate) struct IrqPlaces<'a> {
     locations: Locations<'a>,
     planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
@@ -81,18 +81,7 @@ impl<'a> State<'a> {
         is_planned: IsPlanned<'a>,
     ) -> Self {
         let weights = weights(machine);
-        let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
-        let target = |vector: &'a PlannedVector| {
-            Some((
-                vector.irq,
-                (vector.cpus.as_ref()?, vector.placement.as_ref()),
-            ))
-        };
-        let irqs = IrqPlaces {
-            locations: Locations::new(&machine.topology),
-            planned: vectors.filter_map(target).collect(),
-            is_planned,
-        };
+        let irqs = IrqPlaces::new(machine, interfaces, is_planned);
         Self {
             machine,
             interfaces,
@@ -294,6 +283,31 @@ impl<'a> State<'a> {
 }
 
 impl<'a> IrqPlaces<'a> {
+    pub(crate) fn new(
+        machine: &'a Machine,
+        interfaces: &'a [PlannedInterface],
+        is_planned: IsPlanned<'a>,
+    ) -> Self {
+        let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
+        let planned = vectors.filter_map(|vector| {
+            let cpus = vector.cpus.as_ref()?;
+            Some((vector.irq, (cpus, vector.placement.as_ref())))
+        });
+        Self {
+            locations: Locations::new(&machine.topology),
+            planned: planned.collect(),
+            is_planned,
+        }
+    }
+
+    pub(crate) fn place_now<'v>(&self, vector: &'v Vector) -> (Cow<'v, CpuSet>, Option<u32>)
+    where
+        'a: 'v,
+    {
+        let now = vector.effective_cpus(&self.locations.topology.online);
+        self.place_of_irq(vector.irq, now, vector.effective.as_ref())
+    }
+
     /// The CPUs of a vector, and the CPU on which its queue counts.
     fn place<'v>(&self, vector: &'v PlannedVector) -> (Cow<'v, CpuSet>, Option<u32>)
     where
@@ -337,7 +351,6 @@ fn queues_by_core<'a>(
     irqs: &IrqPlaces<'_>,
     weights: Vec<Weight>,
 ) -> Vec<Vec<PlacedQueue<'a>>> {
-    let online = &machine.topology.online;
     let mut cores = Vec::new();
     cores.resize_with(irqs.locations.cores, Vec::new);
     for (read, weight) in machine.interfaces.iter().zip(weights) {
@@ -345,8 +358,7 @@ fn queues_by_core<'a>(
             .iter()
             .find(|interface| interface.name == read.name);
         let queues = read.active_vectors().map(|vector| {
-            let (irq, now) = (vector.irq, vector.effective_cpus(online));
-            let (_, on) = irqs.place_of_irq(irq, now, vector.effective.as_ref());
+            let (_, on) = irqs.place_now(vector);
             (vector.queue_id(), on)
         });
         let queues = queues

@@ -12,6 +12,7 @@ use std::mem::take;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
+use crate::plan::objective::Score;
 use crate::plan::place::{CpuLocation, Locations};
 use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 
@@ -19,16 +20,6 @@ mod arrange;
 mod deal;
 
 const UNLIMITED: usize = u32::MAX as usize;
-
-/// Limits of a core for IRQs that keep their CPU.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Keep {
-    pub(crate) queues: usize,
-    /// In kbit/s that the ports can carry.
-    pub(crate) load: u64,
-    pub(crate) first_queues: usize,
-    pub(crate) rdma: usize,
-}
 
 /// Candidate CPUs common to some queues.
 struct CandidateSet {
@@ -88,7 +79,6 @@ pub(crate) struct Spread<'a> {
     cores: Vec<Core>,
     sets: Vec<CandidateSet>,
     queues: Vec<Queue>,
-    most_irqs: usize,
     in_domain: Vec<usize>,
     /// The queues of each interface on each core, and the maximum of them for a core.
     per_core: Vec<Vec<usize>>,
@@ -115,7 +105,6 @@ impl<'a> Spread<'a> {
             cores: Vec::new(),
             sets: Vec::new(),
             queues: Vec::new(),
-            most_irqs: 0,
             in_domain: vec![0; locations.domain_sizes.len()],
             per_core: vec![vec![0; end]; ports],
             max_per_core: vec![0; ports],
@@ -231,14 +220,21 @@ impl<'a> Spread<'a> {
         }
     }
 
-    pub(crate) fn takes_one_more(&self, cpu: u32, weight: u64, is_first: bool, most: Keep) -> bool {
+    /// Whether no measure of a core gets above that of `most`.
+    pub(crate) fn takes_one_more(
+        &self,
+        cpu: u32,
+        weight: u64,
+        is_first: bool,
+        most: &Score,
+    ) -> bool {
         self.core(cpu).is_some_and(|core| {
             let core = &self.cores[core];
-            let threads = core.cpus.len().max(1);
-            core.queues < most.queues
-                && core.load + weight <= most.load
-                && (!is_first || core.firsts < most.first_queues)
-                && self.on_cpu[cpu as usize] < most.queues.div_ceil(threads)
+            let (threads, queues) = (core.cpus.len().max(1), most.max_vectors_per_core);
+            core.queues < queues
+                && core.load + weight <= most.max_load_kbps
+                && (!is_first || core.firsts < most.max_first_queues_per_core)
+                && self.on_cpu[cpu as usize] < queues.div_ceil(threads)
         })
     }
 
@@ -366,7 +362,6 @@ impl<'a> Spread<'a> {
                 .map(|&cpu| self.room[cpu as usize])
                 .sum();
         }
-        self.most_irqs = queues.iter().map(|queue| queue.irqs).max().unwrap_or(0);
         self.queues = queues;
         self.arrange();
         self.deal();

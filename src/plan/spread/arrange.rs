@@ -209,7 +209,7 @@ impl Spread<'_> {
                 .sorted_unstable()
                 .collect_vec();
             let order = self.order(to);
-            let room = (core.room.saturating_sub(core.irqs)).min(MOST_EXCHANGED * self.most_irqs);
+            let room = core.room.saturating_sub(core.irqs);
             let alike = (core.queues, core.load, room, &core.sets, keys, order);
             let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
             // One of them is the empty handful, which exchanges nothing.

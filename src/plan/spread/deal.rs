@@ -45,10 +45,8 @@ impl Spread<'_> {
     /// of CPU 0 last, fast ones first.
     fn number(&mut self, places: Range<usize>) {
         let queues = &self.queues[places.clone()];
-        let set = queues.first().map(|queue| &self.sets[queue.set]);
-        let set = set.filter(|set| !set.tiers.is_empty());
+        let set = &self.sets[queues[0].set];
         let tier = |core: usize| {
-            let set = set?;
             let place = set.cores.binary_search(&core).ok()?;
             Some(set.ranks[place].0)
         };
@@ -113,16 +111,6 @@ impl Spread<'_> {
         for (most, per_core) in self.max_per_core.iter_mut().zip(&self.per_core) {
             *most = per_core.iter().copied().max().unwrap_or(0).max(*most);
         }
-    }
-
-    fn better_cores(&self, queue: usize, load_limit: u64) -> impl Iterator<Item = usize> {
-        let Queue { set, core, .. } = self.queues[queue];
-        let order = core.map_or(0, |core| self.order(core));
-        let cores = self.sets[set].cores.iter().copied();
-        cores
-            .filter(move |_| order > 0)
-            .filter(move |&to| self.order(to) < order)
-            .filter(move |&to| self.fits(queue, to, None, load_limit))
     }
 
     fn exchanges(
@@ -299,10 +287,22 @@ impl Spread<'_> {
         let mut changed = true;
         while replace(&mut changed, false) {
             for queue in 0..self.queues.len() {
-                let Queue { core, is_first, .. } = self.queues[queue];
-                let is_good = |to: &usize| !is_first || firsts[*to] < most;
-                let to = self.better_cores(queue, load_limit).find(is_good);
-                if let (Some(from), Some(to)) = (core, to) {
+                let Queue {
+                    set,
+                    core: Some(from),
+                    is_first,
+                    ..
+                } = self.queues[queue]
+                else {
+                    continue;
+                };
+                let order = self.order(from);
+                let is_good = |to: &usize| {
+                    self.order(*to) < order
+                        && (!is_first || firsts[*to] < most)
+                        && self.fits(queue, *to, None, load_limit)
+                };
+                if let Some(to) = self.sets[set].cores.iter().copied().find(is_good) {
                     self.move_to(queue, Some(to));
                     firsts[from] -= usize::from(is_first);
                     firsts[to] += usize::from(is_first);
