@@ -9,12 +9,17 @@ use crate::cpuset::CpuSet;
 
 /// `1 write`, `2 writes`.
 pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+    format!("{number} {what}{}", one_or(number, "", "s"))
+}
+
+/// The word that a number has.
+pub(crate) fn one_or<'a>(number: usize, one: &'a str, many: &'a str) -> &'a str {
+    if number == 1 { one } else { many }
 }
 
 /// `CPU 4`, `CPUs 4-7`.
 pub fn cpu_list(cpus: &CpuSet) -> String {
-    let s = if cpus.len() == 1 { "" } else { "s" };
+    let s = one_or(cpus.len(), "", "s");
     format!("CPU{s} {}", cpus.short())
 }
 

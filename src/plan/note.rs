@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
 use crate::machine::others::{Arguments, UnusedFunction};
-use crate::machine::wording::{count, cpu_list, few};
+use crate::machine::wording::{count, cpu_list, few, one_or};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
     FLAP, by_controller, channels, cpus_unusable, data_vectors, irqbalance, near, not_planned,
@@ -53,7 +53,7 @@ pub enum Note {
     },
     #[error("numa_node of the device is {node}, which this machine does not have")]
     NodeMissing { node: u32 },
-    #[error("the device is on node {node}, which has no usable CPU; {} {nearest} (distance {distance}) takes its IRQs", if .nearest.len() > 1 { "each of the equally near nodes" } else { "the nearest node" })]
+    #[error("the device is on node {node}, which has no usable CPU; {} {nearest} (distance {distance}) takes its IRQs", one_or(.nearest.len(), "the nearest node", "each of the equally near nodes"))]
     NodeWithoutCpus {
         node: u32,
         nearest: NodeSet,
@@ -97,7 +97,7 @@ pub enum Note {
         /// The files with the administrator's lists.
         by: Vec<String>,
     },
-    #[error("{} {} IRQs no CPU that is not isolated, nohz_full or excluded, and {} not followed", .by.join(" and "), if .by.len() == 1 { "leaves" } else { "leave" }, if .by.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} IRQs no CPU that is not isolated, nohz_full or excluded, and {} not followed", .by.join(" and "), one_or(.by.len(), "leaves", "leave"), one_or(.by.len(), "is", "are"))]
     ListNotFollowed { by: Vec<String> },
     #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },
@@ -117,7 +117,7 @@ pub enum Note {
     },
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
-    #[error("the {} of receive {} {queues} {} not known", if .queues.len() > 1 { "IRQs" } else { "IRQ" }, if .queues.len() > 1 { "queues" } else { "queue" }, if .queues.len() > 1 { "are" } else { "is" })]
+    #[error("the {} of receive {} {queues} {} not known", one_or(.queues.len(), "IRQ", "IRQs"), one_or(.queues.len(), "queue", "queues"), one_or(.queues.len(), "is", "are"))]
     QueuesUnserved { queues: QueueSet },
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
@@ -139,11 +139,11 @@ pub enum Note {
     VectorsForSeveral { others: Vec<String> },
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },
-    #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "is" } else { "are" })]
+    #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), one_or(*.vectors, "is", "are"))]
     KernelManaged { vectors: usize },
     /// No file tells why: the kernel manages them, their driver excludes them from balancing (`IRQ_NO_BALANCING`), or
     /// their controller cannot move them.
-    #[error("{} cannot be moved: the kernel does not let {} affinity be set", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "its" } else { "their" })]
+    #[error("{} cannot be moved: the kernel does not let {} affinity be set", count(*.vectors, "queue IRQ"), one_or(*.vectors, "its", "their"))]
     NotMovable { vectors: usize },
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },
@@ -180,7 +180,7 @@ pub enum Note {
         #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
     },
-    #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), if .cpus.len() == 1 { "has" } else { "have" }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
+    #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), one_or(.cpus.len(), "has", "have"), if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
     VectorsExhausted {
         interface: String,
         irqs: usize,
@@ -237,7 +237,7 @@ pub enum Note {
     },
     #[error("{file} requested, but the kernel has none for some of its queues")]
     QueueFilesMissing { setting: String, file: String },
-    #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]
+    #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", one_or(.queues.len(), "receive queue", "receive queues"), cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
         queues: QueueSet,
@@ -374,7 +374,7 @@ pub enum Note {
     #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
     /// `runs` are counted from 1.
-    #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
+    #[error("{side}: {} {} {} in {what}; {}", one_or(.runs.len(), "run", "runs"), .runs.iter().map(ToString::to_string).join(", "), one_or(.runs.len(), "is an outlier", "are outliers"), if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
     Outliers {
         side: String,
         what: String,
