@@ -67,8 +67,7 @@ impl Unit<'_> {
         self.vectors
             .iter()
             .map(|vector| cpu(vector))
-            .dedup()
-            .exactly_one()
+            .all_equal_value()
             .ok()
             .flatten()
     }

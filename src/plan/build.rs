@@ -24,7 +24,9 @@ use crate::plan::threads::Threads;
 use crate::plan::wanted::writes;
 use crate::plan::why::{Cause, Uncounted, Why};
 use crate::plan::{device, notes, rfs, xps};
-use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
+use crate::policy::{
+    GROUP, Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS,
+};
 
 /// Facts about all interfaces that take part, selected or not, on which the plan of each depends.
 struct Context<'a> {
@@ -302,9 +304,9 @@ fn cause_of_place(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> Caus
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
     let (scope, own, source) = (port.choice.get(&SCOPE), candidates.node, candidates.source);
     // An L3 domain may be unknown, or have no other candidate.
-    let is_group = |group: &Group| *group != Group::L3 || cpus.len() > 1;
+    let is_group = |group| group != Group::L3 || cpus.len() > 1;
     match (scope, vector.node, own, source) {
-        _ if port.group.as_ref().is_some_and(is_group) => Cause::Group,
+        _ if port.choice.get(&GROUP).is_some_and(is_group) => Cause::Group,
         _ if is_hinted => {
             let hint = machine.hints.get(&vector.irq);
             if hint.is_some_and(|hint| cpus.is_subset(hint)) {

@@ -44,18 +44,16 @@ pub(crate) fn candidates(
 ) -> Candidates {
     let topology = &machine.topology;
     let allowed = Allowed::new(topology, choice);
-    let mut notes = Vec::new();
-    let usable = usable_cpus(topology, &allowed, &mut notes);
-    let home = topology.home(&interface.device, &usable);
+    let (usable, about) = usable_cpus(topology, &allowed);
     let mut search = Search {
         machine,
         topology,
         interface,
         choice,
         allowed,
+        home: topology.home(&interface.device, &usable),
         usable,
-        home,
-        notes,
+        notes: Vec::from_iter(about),
     };
     search.add_node_notes();
     let named = search.named_cpus();
@@ -307,20 +305,16 @@ impl Search<'_> {
     }
 }
 
-fn usable_cpus(topology: &Topology, allowed: &Allowed, notes: &mut Vec<Note>) -> CpuSet {
+fn usable_cpus(topology: &Topology, allowed: &Allowed) -> (CpuSet, Option<Note>) {
     if !allowed.unreserved.is_empty() {
-        return allowed.unreserved.clone();
+        return (allowed.unreserved.clone(), None);
     }
     let online = topology.online.difference(&allowed.excluded);
     if online.is_empty() || !topology.online.is_subset(&allowed.apart) {
         let excluded = allowed.excluded.clone();
-        notes.push(Note::NoCpuLeft { excluded });
-        return topology.online.clone();
+        return (topology.online.clone(), Some(Note::NoCpuLeft { excluded }));
     }
-    notes.push(Note::NoUsableCpu {
-        online: online.clone(),
-    });
-    online
+    (online.clone(), Some(Note::NoUsableCpu { online }))
 }
 
 /// `not_in_scope`: the reason for CPUs that could be candidates.

@@ -31,7 +31,6 @@ pub(crate) struct PlacedPort<'a> {
     /// CPUs on which the vectors of an interface in another network namespace stay, because somebody else owns it and
     /// nobody has selected it.
     pub(crate) kept: CpuSet,
-    pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
     /// Candidate CPUs by the node of a vector's device, if a card has a PCI function on each socket; else empty. `None`
     /// is the interface's own device. `candidates` has the union.
@@ -98,7 +97,6 @@ impl<'a> PlacedPort<'a> {
             weight,
             skip: skip || own.notes.iter().any(Note::is_unmet),
             kept: kept.unwrap_or_default(),
-            group: choice.get(&GROUP),
             choice,
             candidates: own,
             by_node,
@@ -172,7 +170,7 @@ impl<'a> PlacedPort<'a> {
             return Some(vector.affinity.cpus.clone());
         }
         let cpu = self.chosen_cpu(vector)?;
-        let group = match &self.group {
+        let group = match self.choice.get(&GROUP) {
             _ if vector.role == Role::Control => None,
             // The candidates are this group without offline and excluded CPUs.
             Some(Group::Cpus(_)) => Some(self.candidates.cpus.clone()),
