@@ -113,13 +113,15 @@ impl<'a> State<'a> {
                 } else {
                     cpus.intersects(&isolated)
                 });
+                let is_known = counted_for.is_some() || vector.reported().is_some();
+                // If only some of the CPUs are, the IRQ may be on these.
+                let is_within = |allowed: &CpuSet| {
+                    let is_within = cpus.is_subset(allowed);
+                    (is_within || is_known || !cpus.intersects(allowed)).then_some(is_within)
+                };
                 let near = near(vector.node);
-                let near = near.as_ref().or(near_interface.as_ref());
-                let is_local = near.and_then(|near| {
-                    let is_split = counted_for.is_none() && cpus.intersects(near);
-                    let is_local = cpus.is_subset(near);
-                    (is_local || vector.reported().is_some() || !is_split).then_some(is_local)
-                });
+                let is_local = near.as_ref().or(near_interface.as_ref());
+                let is_local = is_local.and_then(is_within);
                 let is_remote = vector.role != Role::Control && is_local == Some(false);
                 score.remote += usize::from(is_remote);
                 match vector.role {
@@ -137,11 +139,7 @@ impl<'a> State<'a> {
                     }
                     _ => {
                         let own = vector.candidates.as_ref().unwrap_or(&interface.candidates);
-                        // As for the node: if only some of the CPUs are candidates, the IRQ may be on these.
-                        let is_split = counted_for.is_none() && cpus.intersects(own);
-                        let may_be_inside = vector.reported().is_none() && is_split;
-                        let is_outside = !cpus.is_subset(own) && !may_be_inside;
-                        score.outside += usize::from(is_outside);
+                        score.outside += usize::from(is_within(own) == Some(false));
                         known += u32::from(is_local.is_some());
                         local += u32::from(is_local == Some(true));
                     }
