@@ -9,7 +9,7 @@ use crate::machine::channels::Channels;
 use crate::machine::netdev::{Direction, Napi, Netdev};
 use crate::machine::rx_hash::{Rss, RxHash};
 use crate::machine::vector::Role::{Combined, Control, Data, Rdma, Rx, Tx};
-use crate::machine::{Device, Source, UnknownVector, Vector};
+use crate::machine::{Device, Role, Source, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -167,6 +167,12 @@ impl Interface {
         self.vectors.iter().filter(|vector| vector.role.is_queue())
     }
 
+    pub(crate) fn with_role(&self, role: Role) -> impl Iterator<Item = &Vector> {
+        self.vectors
+            .iter()
+            .filter(move |vector| vector.role == role)
+    }
+
     pub(crate) fn active_vectors(&self) -> impl Iterator<Item = &Vector> {
         self.queue_vectors().filter(|vector| !self.is_idle(vector))
     }
@@ -233,8 +239,9 @@ impl Interface {
 
     /// A function without an interface here whose IRQs are for RDMA alone, such as EFA's.
     pub(crate) fn is_for_rdma(&self) -> bool {
-        let has = |role| self.vectors.iter().any(|vector| vector.role == role);
-        self.is_elsewhere() && has(Rdma) && self.queue_vectors().next().is_none()
+        self.is_elsewhere()
+            && self.with_role(Rdma).next().is_some()
+            && self.queue_vectors().next().is_none()
     }
 
     /// Inside a virtual machine only the driver's name shows a virtual function: `iavf`, `LiquidIO_VF`.

@@ -84,7 +84,7 @@ fn units<'a>(port: &PlacedPort<'a>) -> impl Iterator<Item = (Turn, Vec<&'a Vecto
         (turn, vectors.clone())
     });
     let keeps_rdma = port.choice.get(&KEEP_RDMA);
-    let rdma = port.rdma_vectors().map(move |vector| {
+    let rdma = port.interface.with_role(Role::Rdma).map(move |vector| {
         let stays = keeps_rdma || port.stays(vector);
         let turn = if stays {
             Turn::RdmaThatStays

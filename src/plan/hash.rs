@@ -97,7 +97,7 @@ pub(crate) fn class(machine: &Machine) -> String {
         .iter()
         .filter(|interface| interface.device.parent.is_none());
     let keys = physical.map(|interface| {
-        let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
+        let vectors = |role| interface.with_role(role).count();
         let mut counts = vec![interface.rx_queues.len(), interface.tx_queues.len()];
         counts.extend([Role::Combined, Role::Rx, Role::Tx, Role::Rdma].map(vectors));
         counts.extend(Some(vectors(Role::Data)).filter(|data| *data > 0));

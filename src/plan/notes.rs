@@ -149,9 +149,8 @@ fn first_vector_note(port: &PlacedPort<'_>, selection: &Selection) -> Option<Not
         return Some(Note::UnknownVectors { vectors });
     }
     let vectors = interface
-        .vectors
-        .iter()
-        .filter(|vector| vector.role == Role::Data && !interface.without_netdev)
+        .with_role(Role::Data)
+        .filter(|_| !interface.without_netdev)
         .map(|vector| UnknownVector {
             irq: vector.irq,
             action: vector.action.clone(),
@@ -246,7 +245,7 @@ fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
 fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let (interface, candidates) = (port.interface, &port.candidates.cpus);
     let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
-    let has_data = (interface.vectors.iter()).any(|vector| vector.role == Role::Data);
+    let has_data = interface.with_role(Role::Data).next().is_some();
     // Which queues these IRQs serve is not known, but how many there are.
     let most = interface.rx_queues.len().max(interface.tx_queues.len());
     let most = Some(most).filter(|&most| has_data && most > 0);

@@ -113,13 +113,6 @@ impl<'a> PlacedPort<'a> {
         (&interface.device.address, interface.port, self.order)
     }
 
-    pub(crate) fn rdma_vectors(&self) -> impl Iterator<Item = &'a Vector> {
-        self.interface
-            .vectors
-            .iter()
-            .filter(|vector| vector.role == Role::Rdma)
-    }
-
     fn vectors_of(&self, direction: Direction) -> impl Iterator<Item = &'a Vector> {
         self.interface
             .vectors
@@ -225,7 +218,8 @@ impl<'a> PlacedPort<'a> {
     }
 
     pub(crate) fn rdma_cpus(&self) -> Option<CpuSet> {
-        let cpus = self.rdma_vectors().map(|vector| self.cpus_of(vector));
+        let vectors = self.interface.with_role(Role::Rdma);
+        let cpus = vectors.map(|vector| self.cpus_of(vector));
         cpus.reduce(|all, cpus| all.union(&cpus))
     }
 
@@ -278,11 +272,8 @@ impl<'a> PlacedPort<'a> {
     /// comes up, unless the device has IRQs that are not understood.
     pub(crate) fn unserved(&self) -> QueueSet {
         let interface = self.interface;
-        let has_data = interface
-            .vectors
-            .iter()
-            .any(|vector| vector.role == Role::Data);
-        let has_unknown = has_data || !interface.unknown_vectors.is_empty();
+        let mut data = interface.with_role(Role::Data);
+        let has_unknown = data.next().is_some() || !interface.unknown_vectors.is_empty();
         let receiving = self
             .vectors_of(Direction::Rx)
             .filter(|vector| !interface.is_idle(vector))

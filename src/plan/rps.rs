@@ -310,8 +310,7 @@ fn automatic_rps(
 fn cpus_of_unknown_queues(port: &PlacedPort<'_>, ports: &[PlacedPort<'_>]) -> CpuSet {
     let interface = port.interface;
     let own = interface
-        .active_vectors()
-        .filter(|vector| vector.role == Role::Data)
+        .with_role(Role::Data)
         .map(|vector| port.cpus_of(vector));
     let owner = interface.shares_vectors_of.as_ref();
     let owner = ports
