@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use itertools::{Itertools as _, chain};
 
 use crate::cpuset::{CpuSet, Inserted as _};
+use crate::drivers::Fact;
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
 use crate::machine::{Role, RxQueue, Topology};
@@ -252,7 +253,7 @@ fn automatic_rps(
             });
             return off(Cause::MoreQueuesPossible, note);
         }
-        None if !has_one_queue(port) => {
+        None if !has_one_queue(port) && !interface.has_fact(Fact::FixedChannels) => {
             return off(Cause::MostQueuesUnknown, None);
         }
         _ => {}

@@ -262,7 +262,7 @@ fn read_interface(
         let (channels, asked) = ethtool::channels(root, name)?;
         let fixed = interface.has_fact(Fact::FixedChannels);
         interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
-        interface.channels_fixed = asked && (fixed || channels.is_none());
+        interface.channels_fixed = fixed || asked && channels.is_none();
     }
     if !options.settings_only {
         read_for_planning(net, &mut interface)?;

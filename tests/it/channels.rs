@@ -325,6 +325,8 @@ fn channels_that_a_driver_only_reports_are_left_alone() {
     let names = ["eth0-rx-0", "eth0-rx-1", "eth0-tx-0", "eth0-err"];
     let card = card("enic", Port::new("eth0", 10_000, 2, 1), 30, &names);
     let machine = MachineTree::build(&two_nodes([card]));
+    // It says so of a tree without recorded channels, too.
+    let unmet = machine.fails(&["plan", "eth0", "--channels", "1"], 64);
     let reported = channels([8, 8, 0, 0], [2, 1, 0, 0]).to_text();
     machine.put(ETH0, &reported);
     for (count, has_note) in [("keep", false), ("auto", true), ("2", false)] {
@@ -344,8 +346,9 @@ one channel per core requested, but the driver has a fixed number: the number st
     }
     let wish = |count| machine.fails(&["plan", "eth0", "--channels", count], 64);
     assert_data_eq!(
-        wish("1") + &wish("8"),
+        unmet + &wish("1") + &wish("8"),
         str![[r"
+nicpin: --channels: 1 channel requested, but the driver has a fixed number: the number stays as it is
 nicpin: --channels: 1 channel requested, but the driver has a fixed number: the number stays as it is
 nicpin: --channels: 8 channels requested, but the driver has a fixed number: the number stays as it is
 

@@ -157,6 +157,10 @@ fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() 
     );
     host.interfaces[0].channels = Some(combined(2, 2));
     assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19", "21-23"]);
+    // The channels of a tree are not recorded, but those of vmxnet3 are fixed.
+    host.interfaces[0].channels = None;
+    host.interfaces[0].driver = Some("vmxnet3".to_owned());
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19", "21-23"]);
     host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
     let of_parent = why(&host);
     assert_data_eq!(&of_parent, str!["the device is an SR-IOV virtual function"]);
