@@ -1,7 +1,7 @@
 //! CPUs that the administrator keeps interrupts off, besides isolated ones: those outside
 //! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O; `Documentation/core-api/irq/irq-affinity.rst`),
 //! those of `isolcpus=managed_irq`, which without `domain` only the kernel's command line shows
-//! (`Documentation/admin-guide/kernel-parameters.txt`), and those banned in the file of irqbalance's service.
+//! (`Documentation/admin-guide/kernel-parameters.txt`), and those banned in a file of irqbalance's service.
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::topology::KeptOff;
@@ -12,6 +12,8 @@ pub const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
 const COMMAND_LINE: &str = "/proc/cmdline";
 /// Debian; Fedora and its derivatives.
 const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
+/// `systemctl edit irqbalance`.
+const DROP_INS: &str = "/etc/systemd/system/irqbalance.service.d";
 
 pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     let default = root.read_as(DEFAULT_AFFINITY, CpuSet::parse_kernel_mask)?;
@@ -33,9 +35,12 @@ fn others(root: &Root) -> Vec<(String, CpuSet)> {
     if let Some(cpus) = managed_cpus(&line) {
         found.push(("isolcpus=managed_irq in /proc/cmdline".to_owned(), cpus));
     }
-    for file in IRQBALANCE {
-        let text = read_best_effort(root, file).unwrap_or_default();
-        found.extend(banned_cpus(&text).map(|cpus| (file.to_owned(), cpus)));
+    let mut drop_ins = root.list(DROP_INS).ok().flatten().unwrap_or_default();
+    drop_ins.retain(|name| name.strip_suffix(".conf").is_some());
+    let drop_ins = drop_ins.iter().map(|name| format!("{DROP_INS}/{name}"));
+    for file in IRQBALANCE.map(str::to_owned).into_iter().chain(drop_ins) {
+        let text = read_best_effort(root, &file).unwrap_or_default();
+        found.extend(banned_cpus(&text).map(|cpus| (file, cpus)));
     }
     found
 }
@@ -63,7 +68,10 @@ fn managed_cpus(line: &str) -> Option<CpuSet> {
 /// The last assignment counts.
 fn banned_cpus(text: &str) -> Option<CpuSet> {
     let value = |name: &str| {
-        let mut settings = text.lines().filter_map(|line| assigned(line, name));
+        let mut settings = text.lines().filter_map(|line| {
+            let unit = line.strip_prefix("Environment=").unwrap_or(line);
+            assigned(unit.trim_start_matches(['"', '\'']), name)
+        });
         let value = settings.next_back()?.split('#').next()?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     };
@@ -113,6 +121,11 @@ mod tests {
                 None,
             ),
             ("IRQBALANCE_BANNED_CPULIST=-\n", None),
+            (
+                "[Service]\nEnvironment=\"IRQBALANCE_BANNED_CPULIST=2-3\"\n",
+                Some("2-3"),
+            ),
+            ("Environment=IRQBALANCE_BANNED_CPULIST=4\n", Some("4")),
         ] {
             assert_eq!(
                 banned_cpus(text).map(|set| set.to_string()).as_deref(),

@@ -186,6 +186,14 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
             .unwrap()
             .ends_with("by /etc/default/irqbalance")
     );
+    machine.remove("/etc/default/irqbalance");
+    let drop_in = "/etc/systemd/system/irqbalance.service.d/override.conf";
+    machine.put(
+        drop_in,
+        "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=2-7\n",
+    );
+    assert_eq!(candidates(&plan(&[])), ["0-1", "0-1"]);
+    assert!(said(&plan(&[])).unwrap().ends_with(drop_in));
 }
 
 #[test]
