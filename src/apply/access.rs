@@ -18,7 +18,7 @@ use crate::root::{FileError, Root, errno_of, errno_words};
 /// `None` if the setting is absent.
 pub(super) fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     let interface = &write.interface;
-    Ok(match write.kind.access() {
+    Ok(match write.kind.access {
         Access::File => root.read_opt(&write.path)?,
         Access::AffinityFile => read_affinity(root, &write.path)?.map(|file| file.text.to_string()),
         Access::Thread => threads::affinity(root, interface, write.number)?,
@@ -30,8 +30,8 @@ pub(super) fn read(root: &Root, write: &Write) -> Result<Option<String>, FileErr
 
 pub(super) fn set(root: &Root, write: &Write, text: &str) -> io::Result<()> {
     let interface = &write.interface;
-    let wrong = || io::Error::other(format!("not {}", write.kind.form().expected()));
-    match write.kind.access() {
+    let wrong = || io::Error::other(format!("not {}", write.kind.form.expected()));
+    match write.kind.access {
         Access::File | Access::AffinityFile => root.write(&write.path, text),
         Access::Thread => threads::set_affinity(root, interface, write.number, text),
         Access::RssTable => {
@@ -57,7 +57,7 @@ pub(super) fn refusal(
     let errno = errno_of(error);
     let exists = || root.exists(path);
     let own = errno.and_then(|errno| {
-        kind.meaning(&Answer {
+        (kind.meaning)(&Answer {
             errno,
             text,
             exists: &exists,

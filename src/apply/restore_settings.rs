@@ -205,7 +205,7 @@ impl RestorePlan {
             }
             let why = format!(
                 "recorded for {id}, but not {}; correct the record, or set it by hand",
-                kind.form().expected()
+                kind.form.expected()
             );
             match kind {
                 SettingKind::Channels => {

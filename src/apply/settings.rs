@@ -18,7 +18,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
         let place = setting.place();
         match setting.kind {
             SettingKind::Sysctl => written.contains(&place),
-            kind if kind.is_of_flows() => {
+            kind if kind.is_of_flows => {
                 let mut changes = plan.channels.iter();
                 wanted.contains_key(&place)
                     || changes.any(|change| change.interface == setting.interface())

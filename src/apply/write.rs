@@ -252,7 +252,7 @@ fn has_other_handler(
 
 /// CPUs that the kernel's rules removed, and why; `None` if the file holds something else.
 fn removed_cpus(root: &Root, kind: SettingKind, held: &str, written: &str) -> Option<String> {
-    let filter = match kind.removed() {
+    let filter = match kind.removed {
         Removed::Never => return None,
         Removed::Offline => CpuSet::new(),
         Removed::OfflineAndIsolated => rps_filter(root).ok()?,

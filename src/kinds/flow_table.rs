@@ -1,34 +1,20 @@
 //! The size of the flow table of RFS, for all interfaces: `net.core.rps_sock_flow_entries`.
 
-use super::kind::{Kind, RecordName};
-use super::value::{Value, ValueForm};
-use crate::machine::Machine;
+use super::kind::{Access, Kind, Names, Removed};
+use super::value::ValueForm;
 use crate::machine::files::FLOW_ENTRIES;
 
-pub(super) struct FlowTable;
-
-impl Kind for FlowTable {
-    fn recorded(&self) -> RecordName {
-        RecordName::Only("machine rps_sock_flow_entries")
-    }
-
-    fn hashed(&self) -> &'static str {
-        "flow_entries"
-    }
-
-    fn form(&self) -> ValueForm {
-        ValueForm::Count
-    }
-
-    fn of_machine(&self, machine: &Machine) -> Option<Value<'static>> {
-        machine.flow_entries.map(Value::Count)
-    }
-
-    fn path(&self, _interface: &str, _number: u32) -> String {
-        FLOW_ENTRIES.to_owned()
-    }
-
-    fn counted(&self, _many: usize) -> String {
-        "flow table".into()
-    }
-}
+pub(super) const FLOW_TABLE: Kind = Kind {
+    names: Names::Only {
+        recorded: "machine rps_sock_flow_entries",
+        path: |_| FLOW_ENTRIES.to_owned(),
+    },
+    hashed: "flow_entries",
+    form: ValueForm::Count,
+    of: |_| Vec::new(),
+    counted: |_| "flow table".into(),
+    access: Access::File,
+    is_of_flows: false,
+    meaning: |_| None,
+    removed: Removed::Never,
+};

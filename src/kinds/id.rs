@@ -39,7 +39,7 @@ pub enum SettingName {
 impl fmt::Display for SettingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Of(kind, key) => f.write_str(&kind.recorded().with(key)),
+            Self::Of(kind, key) => f.write_str(&kind.names.with(key)),
             Self::Other(name) => f.write_str(name),
         }
     }
@@ -47,7 +47,7 @@ impl fmt::Display for SettingName {
 
 impl From<&str> for SettingName {
     fn from(name: &str) -> Self {
-        let of = |kind: SettingKind| Some(Self::Of(kind, kind.recorded().key(name)?.to_owned()));
+        let of = |kind: SettingKind| Some(Self::Of(kind, kind.names.key_in(name)?.to_owned()));
         let known = SettingKind::ALL.into_iter().find_map(of);
         known.unwrap_or_else(|| Self::Other(name.to_owned()))
     }

@@ -9,7 +9,6 @@ mod flow_table;
 mod id;
 mod kind;
 mod ntuple;
-mod queue_file;
 mod rps;
 mod rss;
 mod setting;
@@ -67,20 +66,20 @@ impl SettingKind {
 }
 
 impl Deref for SettingKind {
-    type Target = dyn Kind;
+    type Target = Kind;
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Channels => &channels::ChannelNumbers,
-            Self::Vector => &affinity::Affinity,
-            Self::Rss => &rss::RssTable,
-            Self::NapiThread => &threads::Thread,
+            Self::Channels => &channels::CHANNEL_NUMBERS,
+            Self::Vector => &affinity::AFFINITY,
+            Self::Rss => &rss::RSS_TABLE,
+            Self::NapiThread => &threads::THREAD,
             Self::Rps => &rps::RPS_CPUS,
             Self::RpsFlow => &flow_cnt::RPS_FLOW_CNT,
             Self::Xps => &xps::XPS_CPUS,
             Self::XpsRxqs => &xps_rxqs::XPS_RXQS,
-            Self::Sysctl => &flow_table::FlowTable,
-            Self::Ntuple => &ntuple::Ntuple,
+            Self::Sysctl => &flow_table::FLOW_TABLE,
+            Self::Ntuple => &ntuple::NTUPLE,
         }
     }
 }

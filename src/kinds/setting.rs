@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::SettingKind::{self, NapiThread, Vector};
+use super::SettingKind::{self, NapiThread, Sysctl, Vector};
 use super::value::Held;
 use super::value::Value::{self, Channels, Count, Mask, On, Spread, Table};
 use super::value::on_or_off;
@@ -32,7 +32,7 @@ pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_
 impl Interface {
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
         SettingKind::ALL.into_iter().flat_map(move |kind| {
-            let all = kind.of(self).into_iter();
+            let all = (kind.of)(self).into_iter();
             all.map(move |(number, held)| Setting {
                 kind,
                 number,
@@ -45,12 +45,11 @@ impl Interface {
 
 impl Machine {
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
-        let of = |kind: SettingKind| Some((kind, kind.of_machine(self)?));
-        let all = SettingKind::ALL.into_iter().filter_map(of);
-        all.map(|(kind, value)| Setting {
-            kind,
+        let entries = self.flow_entries.into_iter();
+        entries.map(|entries| Setting {
+            kind: Sysctl,
             number: 0,
-            held: value.into(),
+            held: Count(entries).into(),
             owner: None,
         })
     }

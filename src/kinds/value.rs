@@ -8,7 +8,7 @@ use crate::machine::{self, Rss};
 
 /// The form of the values of a kind of setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueForm {
+pub(crate) enum ValueForm {
     /// A mask of CPUs.
     Cpus,
     /// A mask of receive queues.

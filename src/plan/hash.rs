@@ -54,7 +54,7 @@ pub(crate) fn hash(
         let others = interface.wanted().filter(|wanted| !is_above(wanted.kind));
         let others = others.sorted_by_key(|wanted| wanted.kind);
         for (kind, others) in &others.into_iter().chunk_by(|wanted| wanted.kind) {
-            hash.text(kind.hashed())
+            hash.text(kind.hashed)
                 .values(others.map(|wanted| wanted.value));
         }
     }
