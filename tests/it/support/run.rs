@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use itertools::Itertools as _;
 use nix::errno::Errno;
@@ -112,7 +112,7 @@ pub struct MachineTree {
 impl MachineTree {
     pub fn of(name: &str) -> Self {
         let dir = temporary();
-        super::tree::copy_tree(&fixture(name), dir.path());
+        super::tree::write_entries(dir.path(), &shipped(name));
         Self::at(dir)
     }
 
@@ -437,6 +437,15 @@ impl MachineTree {
         let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
         self.snapshot().into_iter().map(text).collect()
     }
+}
+
+/// The files of a shipped machine, which hundreds of tests copy, are read once.
+fn shipped(name: &str) -> Arc<BTreeMap<String, Entry>> {
+    static READ: Mutex<BTreeMap<String, Arc<BTreeMap<String, Entry>>>> =
+        Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap();
+    let entries = read.entry(name.to_owned());
+    Arc::clone(entries.or_insert_with(|| Arc::new(super::tree::entries(&fixture(name)))))
 }
 
 /// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build

@@ -101,6 +101,24 @@ pub fn unpack(archive: &Path, dir: &Path) {
         .unwrap();
 }
 
+/// Writes what [`entries`] has read.
+pub fn write_entries(dir: &Path, entries: &BTreeMap<String, Entry>) {
+    let mut above = PathBuf::new();
+    for (path, entry) in entries {
+        let path = place(dir, path);
+        let parent = path.parent().unwrap();
+        if parent != above {
+            fs::create_dir_all(parent).unwrap();
+            parent.clone_into(&mut above);
+        }
+        let written = match entry {
+            Entry::File(text) => fs::write(&path, text),
+            Entry::Link(target) => symlink(target, &path),
+        };
+        written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
 /// Links stay links.
 pub fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
