@@ -72,9 +72,9 @@ pub use machine::others::{
     Arguments, Irqbalance, Neighbour, NeighbourKind, OtherTool, Rdma, UnusedFunction, Virtual,
 };
 pub use machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, PcieLink, Polling,
-    Role, RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt,
-    TxQueue, UnknownVector, Vector, VmbusChannel,
+    Channels, Device, HandlerNames, Interface, Machine, MaskFile, Node, OtherTools, Others,
+    PcieLink, Polling, Role, RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology,
+    TreeInterrupt, TxQueue, UnknownVector, Vector, VmbusChannel,
 };
 pub use plan::note::{NoVectors, UsedFor};
 pub use plan::stored::Change;

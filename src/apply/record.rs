@@ -12,7 +12,7 @@ use crate::apply::state::StateFile;
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::drivers::Taught;
 use crate::kinds::{Place, PortId, Setting, SettingId, SettingKind, SettingName};
-use crate::machine::{Channels, Interface, Machine, Program, Rss, Vector, handler_names};
+use crate::machine::{Channels, Interface, Machine, Program, Rss, Vector};
 use crate::plan::Plan;
 use crate::read::handlers::Handlers;
 use crate::report::outcome::{Outcome, WriteResult};
@@ -82,7 +82,7 @@ impl Irq {
         let now = Self::now(root, vector.irq);
         let named = handlers.of(vector.irq).unwrap_or_default();
         // A shared line has handlers of others, too.
-        let mut own = handler_names(&vector.action);
+        let mut own = vector.action.iter();
         own.all(|own| named.iter().any(|name| name == own))
             .then_some(now)
     }

@@ -13,8 +13,8 @@ use crate::apply::lock::stop_reason;
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::kinds::Removed;
 use crate::kinds::SettingKind::{self, Vector};
+use crate::machine::Topology;
 use crate::machine::wording::cpu_list;
-use crate::machine::{Topology, handler_names};
 use crate::plan::{Plan, Write};
 use crate::read::files::read_effective;
 use crate::read::handlers::Handlers;
@@ -246,7 +246,7 @@ fn has_other_handler(
     let handlers = Handlers::new(root)
         .of_file(write.number)?
         .unwrap_or_default();
-    let is_planned = |handler: &String| handler_names(&planned.action).any(|own| own == handler);
+    let is_planned = |handler: &String| planned.action.has(handler);
     Ok(!handlers.is_empty() && !handlers.iter().any(is_planned))
 }
 

@@ -17,7 +17,7 @@ use nicpin::drivers::Numbering::Plain;
 use nicpin::drivers::{Taught, classify, may_be_cut};
 use nicpin::machine::files::NET;
 use nicpin::machine::interface::natural;
-use nicpin::machine::{Machine, OtherTools, handler_names};
+use nicpin::machine::{Machine, OtherTools};
 use nicpin::policy::{Policy, without_comments};
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
@@ -377,7 +377,7 @@ fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a
         let vectors = interface.vectors.iter().map(|vector| &vector.action);
         let handlers = vectors.chain(unknown.map(|vector| &vector.action));
         let driver = interface.driver.as_deref();
-        handlers.flat_map(move |action| handler_names(action).map(move |name| (driver, name)))
+        handlers.flat_map(move |handlers| handlers.iter().map(move |name| (driver, name)))
     });
     let listed = listed.values().flatten().map(|name| (None, &**name));
     known.chain(listed).collect()

@@ -74,7 +74,7 @@ fn key(interface: &Interface, irq: u32) -> String {
         None => {
             let is_before = |other: &&Vector| other.action == vector.action && other.irq < irq;
             match interface.vectors.iter().filter(is_before).count() {
-                0 => vector.action.clone(),
+                0 => vector.action.to_string(),
                 before => format!("{} #{before}", vector.action),
             }
         }

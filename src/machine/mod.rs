@@ -26,7 +26,7 @@ pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
 pub use topology::{Node, NodeSource, Topology};
-pub use vector::{QueueId, Role, Source, UnknownVector, Vector, handler_names};
+pub use vector::{HandlerNames, QueueId, Role, Source, UnknownVector, Vector};
 
 pub use crate::cpuset::MaskFile;
 use crate::cpuset::{CpuSet, NodeSet};

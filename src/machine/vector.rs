@@ -1,6 +1,7 @@
 //! Interrupt vectors: the IRQs of an interface's device, and where the kernel delivers them.
 
 use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,7 @@ use crate::machine::netdev::Direction;
 pub struct Vector {
     /// Number that may change at each boot.
     pub irq: u32,
-    /// The names of its handlers, as in `/proc/irq/N/`: `eth0, ehci_hcd`.
-    pub action: String,
+    pub action: HandlerNames,
     pub role: Role,
     /// Number of the queue, or of the RDMA completion vector; `None` for data and control vectors.
     pub queue: Option<u32>,
@@ -65,12 +65,44 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownVector {
     pub irq: u32,
-    pub action: String,
+    pub action: HandlerNames,
 }
 
-/// The names in an `action`.
-pub fn handler_names(action: &str) -> impl Iterator<Item = &str> + Clone {
-    action.split(", ")
+/// The names of an IRQ's handlers, as in `/proc/irq/N/`. In text and JSON they are joined: `eth0, ehci_hcd`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct HandlerNames(Vec<String>);
+
+impl HandlerNames {
+    pub fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.iter().any(|own| own == name)
+    }
+}
+
+impl From<String> for HandlerNames {
+    fn from(joined: String) -> Self {
+        Self(joined.split(", ").map(str::to_owned).collect())
+    }
+}
+
+impl From<HandlerNames> for String {
+    fn from(names: HandlerNames) -> Self {
+        names.to_string()
+    }
+}
+
+impl Display for HandlerNames {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
 }
 
 impl Role {

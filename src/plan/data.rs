@@ -10,7 +10,7 @@ use crate::drivers::Taught;
 use crate::kinds::{SettingKind, Value};
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
-use crate::machine::vector::{effective, known, settled};
+use crate::machine::vector::{HandlerNames, effective, known, settled};
 use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -321,7 +321,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedVector {
     pub irq: u32,
-    pub action: String,
+    pub action: HandlerNames,
     pub role: Role,
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,

@@ -8,7 +8,7 @@ use crate::drivers::Numbering::{Queue, Rank, RxThenTx};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{Name, Netlink};
 use crate::machine::netdev::IrqQueues;
-use crate::machine::{Interface, UnknownVector};
+use crate::machine::{HandlerNames, Interface, UnknownVector};
 use crate::read::names::{NamedVector, VectorUse};
 use crate::root::Result;
 
@@ -29,14 +29,15 @@ pub(crate) fn settle<'v>(
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.and_then(|found| found.placed);
-        let action = match by_name {
-            Some(found) => found.action.to_owned(),
-            None => handlers(irq)?.join(", "),
+        let actions = match by_name {
+            Some(found) => vec![found.action.to_owned()],
+            None => handlers(irq)?,
         };
         let known = by_netlink(queues, placed, reported);
-        let Some(mut known) = known.filter(|_| !action.is_empty()) else {
+        let Some(mut known) = known.filter(|_| !actions.is_empty()) else {
             continue;
         };
+        let action = HandlerNames::new(actions);
         if let Some(placed) = placed {
             // e1000e has one NAPI instance for its receive and its transmit vector, and reports it for one of them.
             if let Some(other) = other_half(placed, known, &named, reported) {
@@ -53,7 +54,10 @@ pub(crate) fn settle<'v>(
         vectors.push((UnknownVector { irq, action }, known));
     }
     for (irq, found) in named {
-        let (action, named) = (found.action.to_owned(), found.named);
+        let (action, named) = (
+            HandlerNames::new(vec![found.action.to_owned()]),
+            found.named,
+        );
         let Some(placed) = found.placed else {
             interface
                 .unknown_vectors

@@ -18,7 +18,7 @@ use crate::machine::files::{IRQ_FILES, NET, affinity_file};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::{
-    Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector, handler_names,
+    HandlerNames, Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector,
 };
 use crate::read::delivery;
 use crate::read::device::hex;
@@ -133,7 +133,7 @@ fn read_device(
                 let owner = owners.next().unwrap_or(0);
                 ports[owner].interface.unknown_vectors.push(UnknownVector {
                     irq: *irq,
-                    action: actions.join(", "),
+                    action: HandlerNames::new(actions.clone()),
                 });
             }
             _ => {}
@@ -293,7 +293,7 @@ fn share(ports: &mut [Port]) {
         };
         let has_anonymous = |port: &usize| {
             let mut vectors = ports[*port].interface.queue_vectors();
-            vectors.any(|vector| handler_names(&vector.action).all(is_anonymous))
+            vectors.any(|vector| vector.action.iter().all(is_anonymous))
         };
         let mut owners = (0..ports.len()).filter(has_anonymous);
         // The owner's driver uses the same names; sub-functions without vectors share those of their parent.
@@ -303,7 +303,7 @@ fn share(ports: &mut [Port]) {
         };
         let alike = owners.clone().find(|&port| {
             let vectors = ports[port].interface.queue_vectors();
-            let mut names = vectors.flat_map(|vector| handler_names(&vector.action));
+            let mut names = vectors.flat_map(|vector| vector.action.iter());
             names.any(is_own)
         });
         let Some(owner) =

@@ -54,7 +54,7 @@ impl MeasuredInterface {
             role: vector.role,
             queue: vector.queue,
             local: interface.local_to(vector, machine),
-            action: vector.action.clone(),
+            action: vector.action.to_string(),
         });
         Self {
             name: interface.name.clone(),

@@ -84,7 +84,7 @@ impl VectorStatus {
         let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
         Self {
             irq: vector.irq,
-            action: vector.action.clone(),
+            action: vector.action.to_string(),
             role: vector.role,
             queue: vector.queue,
             idle: vector.idle,

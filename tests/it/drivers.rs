@@ -475,7 +475,7 @@ fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
     machine.cards.push(card);
     let host = machine.read();
     assert_eq!(vectors(&host.interfaces[0]), ["19=Combined 0"]);
-    assert_eq!(host.interfaces[0].vectors[0].action, "eth1");
+    assert_eq!(host.interfaces[0].vectors[0].action.to_string(), "eth1");
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn vectors_whose_queues_are_not_known_are_data() {
     ]) {
         let vectors = interface.vectors.iter();
         let found: Vec<_> = vectors
-            .map(|v| (v.role, v.queue, v.action.clone()))
+            .map(|v| (v.role, v.queue, v.action.to_string()))
             .collect();
         let data = names
             .iter()

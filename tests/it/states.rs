@@ -431,7 +431,7 @@ fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
     wireless.name = "wlan0".to_owned();
     wireless.unknown_vectors = vec![nicpin::machine::UnknownVector {
         irq: 140,
-        action: "iwlwifi:default_queue".to_owned(),
+        action: "iwlwifi:default_queue".to_owned().into(),
     }];
     wireless.vectors.clear();
     laptop.interfaces.push(wireless);

@@ -86,7 +86,7 @@ impl IrqbalanceRecord {
                 .iter()
                 .filter(|vector| vector.cpus.is_some())
             {
-                let (device, action) = (interface.device.clone(), vector.action.clone());
+                let (device, action) = (interface.device.clone(), vector.action.to_string());
                 self.planned
                     .insert(vector.irq, RecordedIrq { device, action });
             }

@@ -3,7 +3,7 @@
 use itertools::{Itertools as _, chain};
 
 use crate::machine::others::{OtherTool, UnusedFunction};
-use crate::machine::{Interface, Machine, Selection, handler_names};
+use crate::machine::{HandlerNames, Interface, Machine, Selection};
 use crate::plan::data::{IrqbalancePlan, Plan};
 use crate::plan::note::Note;
 use crate::policy::{Balancer, Policy};
@@ -58,14 +58,11 @@ pub(crate) fn machine_notes(
             let unknown = interface.unknown_vectors.iter();
             known.chain(unknown.map(|vector| &vector.action))
         });
-        let mut names = here
-            .clone()
-            .flat_map(|action| handler_names(action))
-            .peekable();
+        let mut names = here.clone().flat_map(HandlerNames::iter).peekable();
         let is_unmatched = names.peek().is_some() && !names.any(|name| row.has_name(name));
         is_unmatched.then(|| Note::NamesUnmatched {
             driver: row.name.clone(),
-            here: here.cloned().collect(),
+            here: here.map(ToString::to_string).collect(),
         })
     });
     let no_irqs = machine.missing().map(|_| {

@@ -57,7 +57,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
 pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> Vector {
     Vector {
         irq,
-        action: format!("vector-{irq}"),
+        action: format!("vector-{irq}").into(),
         role,
         queue,
         source: Source::Name,
