@@ -280,14 +280,11 @@ impl<'a> PlacedPort<'a> {
             .collect_vec();
         let last = receiving.last().and_then(|vector| vector.queue);
         let has_gaps = last.is_some_and(|last| last as usize >= receiving.len());
-        // Several IRQs may be those of one NAPI instance.
-        let mut queues = interface.queue_vectors().map(|v| (v.role, v.queue));
-        let is_alone = queues.all_equal_value().is_ok();
+        let is_alone = || interface.queue_vectors().count() == 1;
         // Off PCI no list of IRQs exists: of several that receive, some names may be unknown.
-        let is_listed =
-            receiving.len() <= 1 || is_alone || is_pci_address(&interface.device.address);
+        let is_listed = receiving.len() <= 1 || is_pci_address(&interface.device.address);
         let wraps = !receiving.is_empty() && interface.has_fact(Fact::QueuesWrap);
-        let is_told = has_gaps || wraps || is_alone || interface.has_more_when_up();
+        let is_told = has_gaps || wraps || is_alone() || interface.has_more_when_up();
         if !has_unknown && is_listed && is_told {
             return QueueSet::default();
         }

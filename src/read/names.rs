@@ -65,19 +65,13 @@ pub(crate) fn place<'v>(interface: KnownInterface, found: &mut [NamedVector<'v>]
     }
     let is_plain = |vector: &&NamedVector| vector.named.numbering == Plain;
     let plain = found.iter().filter(is_plain).count();
-    let mut others = found.iter().filter(|vector| !is_plain(vector));
-    if plain > 1 && others.all(|vector| vector.named.role == Control) {
+    if plain > 1 && plain == found.len() {
         let driver = interface.driver.filter(|_| interface.are_all);
         let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
-        let mut by_order = by_order.unwrap_or_default().into_iter();
-        for vector in found {
-            let (serves, source) = match vector.named.numbering {
-                Plain => (by_order.next(), Order),
-                _ => (Some((Control, None)), Name),
-            };
-            vector.placed = serves.map(|serves| VectorUse {
+        for (vector, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
+            vector.placed = Some(VectorUse {
                 serves,
-                source,
+                source: Order,
                 told: Some(vector.named.told),
             });
         }

@@ -162,15 +162,10 @@ impl Rows<'_> {
 
     fn items<'i>(&mut self, ids: &str, items: impl Iterator<Item = Item<'i>>) {
         for (label, alike) in group_by_key(items.map(|item| (item.label, item))) {
-            let (mut cores, mut taken, mut last) = (Vec::new(), CpuSet::new(), None);
+            let (mut cores, mut taken) = (Vec::new(), CpuSet::new());
             for run in self.runs(&alike, self.most_runs) {
+                let pass = pass(&run, &mut cores, &mut taken);
                 let numbers = run.iter().filter_map(|item| item.number).collect_vec();
-                let pass = match numbers.first() {
-                    // Another IRQ of the same queue.
-                    number @ Some(_) if number == last.as_ref() => String::new(),
-                    _ => pass(&run, &mut cores, &mut taken),
-                };
-                last = numbers.last().copied();
                 let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
                 let first = run[0];
                 let s = text_if(first.role == Some(Combined) && numbers.len() > 1, "s");

@@ -394,27 +394,6 @@ fn the_order_tells_the_direction_of_irqs_with_the_name_of_the_device() {
     }
 }
 
-/// Any IRQ of fec schedules its one NAPI instance: all go to one CPU, beside the PHY's.
-#[test]
-fn the_irqs_of_one_napi_instance_count_as_one_queue() {
-    let tree = MachineTree::build(&two_nodes([]));
-    let device = "sys/devices/platform/30be0000.ethernet";
-    tree.add(device, "platform", "fec", "eth0", 3);
-    let mut names = vec!["30be0000.ethernet"; 3];
-    names.push("30be0000.ethernet-1:01");
-    tree.interrupts(40, "GICv3 150 Level", &names);
-    let plan = tree.plan(&[]);
-    let eth0 = of(&plan, "eth0");
-    let cpus: Vec<_> = eth0
-        .vectors
-        .iter()
-        .map(|v| (v.queue, v.cpus.clone()))
-        .collect();
-    assert_eq!(cpus[..2], cpus[1..3]);
-    assert_eq!((cpus[0].0, &cpus[3].1), (Some(0), &None));
-    assert!(!codes(eth0).contains(&"data-vectors"));
-}
-
 /// Phylib calls it `<device>-<bus>:<address>`: a board with a PHY whose interrupt is wired is planned as one without.
 #[test]
 fn the_interrupt_of_a_phy_carries_no_packets() {

@@ -6,7 +6,7 @@ use crate::drivers::row::Fact::{
     FixedChannels, KeepsAffinity, OneEngine, PicksTxQueue, PortsShareQueues,
 };
 use crate::drivers::row::OrderPart::{All, Others, Queues};
-use crate::machine::Role::{Combined, Rx, Tx};
+use crate::machine::Role::{Rx, Tx};
 
 const PER_CPU: [&str; 4] = ["per-CPU: cannot be moved", "", "", "set by the driver"];
 
@@ -40,15 +40,12 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["eth0:rx-0 = rx 0"],
     )
     .page(SETS_ITS_OWN),
-    // Each of three IRQs schedules the one NAPI instance (fec_main.c, fec_enet_interrupt).
     Driver::new(
         "fec",
         &["{h}.ethernet = combined if alone"],
         &["30be0000.ethernet = combined"],
     )
-    .order(&[All(Combined), All(Combined), All(Combined)])
-    .page(ONE_IRQ)
-    .facts(&[PicksTxQueue]),
+    .page(ONE_IRQ),
     // Best effort is queue 0, network control queue 1.
     Driver::new(
         "ravb",
