@@ -70,6 +70,9 @@ pub enum Fact {
     PortsSharePool,
     /// Queue N of each port of a function uses vector N.
     PortsShareQueues,
+    /// Queues beyond the first eight are on further functions, whose IRQs have the interface's name
+    /// (`nicvf_request_sqs`).
+    QueuesOnFunctions,
     /// Queue N uses vector N modulo the number of vectors (`be_evt_qs_create`, `hns3_nic_init_vector_data`,
     /// `ixgbe_alloc_q_vector`).
     QueuesWrap,

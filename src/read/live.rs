@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::{CpuSet, Inserted as _};
-use crate::drivers::Taught;
+use crate::drivers::{Fact, Taught};
 use crate::machine::files::{FLOW_ENTRIES, IRQ_FILES, NET};
 use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
@@ -129,7 +129,7 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
 }
 
 /// Functions whose IRQs netlink reports for an interface of the same driver, by its name; or whose IRQs have its name,
-/// which it gets (those of nicvf have eight queues). A single IRQ may be a shared line.
+/// where the driver has queues there: then it gets the IRQs. A single IRQ may be a shared line.
 fn second_functions(
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
@@ -149,7 +149,8 @@ fn second_functions(
         };
         let is_named = |owner: &Interface| {
             let mut actions = actions.iter().flatten();
-            second.without_netdev && actions.any(|action| begins_with(action, &owner.name))
+            second.has_fact(Fact::QueuesOnFunctions)
+                && actions.any(|action| begins_with(action, &owner.name))
         };
         let is_owner = |owner: &Interface| {
             owner.driver == second.driver && (reports(owner) || is_named(owner))

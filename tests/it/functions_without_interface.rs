@@ -9,6 +9,7 @@ use crate::support::run::{
     MachineTree, assert_line, codes as codes_of, document, expect, note, text,
 };
 use crate::support::tree::link;
+use nicpin::plan::Plan;
 use nicpin::root::Root;
 
 #[test]
@@ -287,20 +288,28 @@ fn the_vectors_of_a_sub_function_in_a_container_keep_their_core_busy() {
 #[test]
 fn the_irqs_of_a_function_for_more_queues_are_those_of_the_interface() {
     let names = |from: u32| (from..from + 2).map(|n| format!("eth0-rxtx-{n}"));
-    let function = |address: &str, from: u32| {
-        Card::new("nicvf", "pci0002:00", address, 0, "8.0 GT/s PCIe", 8).vectors(
-            40 + from,
-            names(from),
-            &cpus("0-3"),
-            &[0],
-        )
+    let plan = |driver: &str| {
+        let function = |address: &str, from: u32| {
+            Card::new(driver, "pci0002:00", address, 0, "8.0 GT/s PCIe", 8).vectors(
+                40 + from,
+                names(from),
+                &cpus("0-3"),
+                &[0],
+            )
+        };
+        let first = function("0002:01:00.1", 0).port(Port::new("eth0", 10_000, 4, 4));
+        let tree = MachineTree::build(&two_nodes([first, function("0002:01:00.2", 2)]));
+        tree.list_function("pci0002:00", "0002:01:00.2", "0x020000");
+        tree.plan(&[])
     };
-    let first = function("0002:01:00.1", 0).port(Port::new("eth0", 10_000, 4, 4));
-    let tree = MachineTree::build(&two_nodes([first, function("0002:01:00.2", 2)]));
-    tree.list_function("pci0002:00", "0002:01:00.2", "0x020000");
-    let plan = tree.plan(&[]);
-    assert_eq!(plan.interfaces.len(), 1);
-    let queues = of(&plan, "eth0").vectors.iter().map(|v| (v.irq, v.queue));
-    let expected = (0..4).map(|n| (40 + n, Some(n)));
-    assert_eq!(queues.collect_vec(), expected.collect_vec());
+    let expected = |many| (0..many).map(|n| (40 + n, Some(n))).collect_vec();
+    let queues = |plan: &Plan| {
+        let vectors = &of(plan, "eth0").vectors;
+        vectors.iter().map(|v| (v.irq, v.queue)).collect_vec()
+    };
+    let nicvf = plan("nicvf");
+    assert_eq!(nicvf.interfaces.len(), 1);
+    assert_eq!(queues(&nicvf), expected(4));
+    // Another driver's function may be a container's, with an `eth0` of its own.
+    assert_eq!(queues(&plan("rvu_nicvf")), expected(2));
 }

@@ -1,7 +1,7 @@
 use super::alike::SETS_ITS_OWN;
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
-    AcceleratedRfs, FixedChannels, ManagedIrqs, QueuesWrap, SteersTcp,
+    AcceleratedRfs, FixedChannels, ManagedIrqs, QueuesOnFunctions, QueuesWrap, SteersTcp,
 };
 
 const SFC: &[&str] = &[
@@ -178,7 +178,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         &["eth0-rxtx-0 = combined 0"],
     )
-    .page(SETS_ITS_OWN),
+    .page(SETS_ITS_OWN)
+    .facts(&[QueuesOnFunctions]),
     Driver::new(
         "rvu_nicpf rvu_nicvf",
         &[
