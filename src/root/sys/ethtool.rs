@@ -33,15 +33,19 @@ const ETHTOOL_GRSSH: u32 = 0x46;
 const ETHTOOL_SRSSH: u32 = 0x47;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
+/// More than the longest answer to the commands here.
+const WORDS: usize = 1 << 13;
 /// Drivers of Linux 6.12 have at most 2048 (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
 const MAX_KEY: usize = 256;
 const MAX_FILTERS: usize = 2048;
-/// mlx5 with 128 channels has some 8,000 counters. The kernel writes as many as the driver has by then, whatever number
-/// was asked for: there is room for twice as many as are accepted.
-const MAX_NAMES: usize = 1 << 14;
-/// The longest answer to the commands here: names, of eight words each.
-const WORDS: usize = 3 + 8 * 2 * MAX_NAMES;
+/// Linux 6.18 has 121 link modes.
+const MAX_NAMES: usize = 256;
+/// mlx5 with 128 channels has some 8,000. The kernel writes as many as the driver has by then, whatever number was asked
+/// for: there is room for twice as many as are accepted.
+const MAX_COUNTERS: usize = 1 << 14;
+const ROOM_FOR_NAMES: usize = 3 + 8 * 2 * MAX_COUNTERS;
+const ROOM_FOR_COUNTERS: usize = 2 + 2 * 2 * MAX_COUNTERS;
 /// Of 32 features each: Linux 6.12 has 64 features.
 const FEATURE_WORDS: usize = 4;
 
@@ -206,7 +210,7 @@ fn mask_words(answer: u32) -> u8 {
 pub(crate) fn get_statistics(interface: &str) -> Result<Vec<(String, u64)>> {
     let names = names(interface, STATISTICS)?;
     let count = u32::try_from(names.len()).unwrap_or_default();
-    let counters = ethtool(interface, ETHTOOL_GSTATS, [count])?;
+    let counters = ethtool_of(interface, ETHTOOL_GSTATS, [count], ROOM_FOR_COUNTERS)?;
     // The driver may have another number of counters by now: then none are read.
     if counters[1] != count {
         return Err(EOPNOTSUPP);
@@ -225,10 +229,15 @@ fn names(interface: &str, set: u32) -> Result<Vec<String>> {
     sets[1 + LOW] = 1 << set;
     let info = ethtool(interface, ETHTOOL_GSSET_INFO, sets)?;
     let count = info[4] as usize;
-    if info[2 + LOW] == 0 || count > MAX_NAMES {
+    let most = if set == STATISTICS {
+        MAX_COUNTERS
+    } else {
+        MAX_NAMES
+    };
+    if info[2 + LOW] == 0 || count > most {
         return Err(EOPNOTSUPP);
     }
-    let names = ethtool(interface, ETHTOOL_GSTRINGS, [set, info[4]])?;
+    let names = ethtool_of(interface, ETHTOOL_GSTRINGS, [set, info[4]], ROOM_FOR_NAMES)?;
     // The driver may have another number of names by now: then none are read.
     if names[2] != info[4] {
         return Err(EOPNOTSUPP);
@@ -274,7 +283,17 @@ fn ethtool(
     command: u32,
     given: impl IntoIterator<Item = u32>,
 ) -> Result<Vec<u32>> {
-    let mut words = vec![0; WORDS];
+    ethtool_of(interface, command, given, WORDS)
+}
+
+/// For an answer of up to `room` words.
+fn ethtool_of(
+    interface: &str,
+    command: u32,
+    given: impl IntoIterator<Item = u32>,
+    room: usize,
+) -> Result<Vec<u32>> {
+    let mut words = vec![0; room];
     for (word, value) in words.iter_mut().zip(once(command).chain(given)) {
         *word = value;
     }
