@@ -141,7 +141,9 @@ fn second_functions(
         if !second.is_elsewhere() || irqs.len() < 2 {
             continue;
         }
-        let actions = irqs.iter().map(|&irq| handlers.of(irq));
+        let has_queues = second.has_fact(Fact::QueuesOnFunctions);
+        let named = irqs.iter().filter(|_| has_queues);
+        let actions = named.map(|&irq| handlers.of(irq));
         let actions = actions.collect::<Result<Vec<_>>>()?;
         let reports = |owner: &Interface| {
             let mut reported = owner.napis().filter_map(|napi| napi.irq);
@@ -149,8 +151,7 @@ fn second_functions(
         };
         let is_named = |owner: &Interface| {
             let mut actions = actions.iter().flatten();
-            second.has_fact(Fact::QueuesOnFunctions)
-                && actions.any(|action| begins_with(action, &owner.name))
+            actions.any(|action| begins_with(action, &owner.name))
         };
         let is_owner = |owner: &Interface| {
             owner.driver == second.driver && (reports(owner) || is_named(owner))
