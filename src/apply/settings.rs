@@ -3,28 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::Inserted as _;
-use crate::kinds::{Place, Setting, SettingId, SettingKind, Value};
+use crate::kinds::{Place, Setting, SettingId, SettingKind};
 use crate::machine::{Interface, Machine};
-use crate::plan::{Plan, PlannedInterface, Write};
+use crate::plan::{Plan, Write};
 
 pub(crate) type Texts = BTreeMap<SettingId, String>;
 
-/// Current settings of a plan's interfaces; those of flows (channels, RSS, `xps_rxqs`, ntuple filters)
-/// if the plan sets them or
-/// changes channels: later they could not be told from original ones.
+/// Current settings of a plan's interfaces; the flow table and those of flows (channels, RSS, `xps_rxqs`, ntuple
+/// filters) if the plan sets them or changes channels: later they could not be told from original ones.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
-    let (written, wanted) = (written_places(plan), wanted(plan));
+    let wanted = plan.wanted();
     let settings = of_plan(machine, plan).filter(|setting| {
-        let place = setting.place();
-        match setting.kind {
-            SettingKind::Sysctl => written.contains(&place),
-            kind if kind.is_of_flows => {
-                let mut changes = plan.channels.iter();
-                wanted.contains_key(&place)
-                    || changes.any(|change| change.interface == setting.interface())
-            }
-            _ => true,
-        }
+        let mut changes = plan.channels.iter();
+        let is_on_request = setting.kind.is_of_flows || setting.kind == SettingKind::Sysctl;
+        !is_on_request
+            || wanted.contains_key(&setting.place())
+            || changes.any(|change| change.interface == setting.interface())
     });
     by_id(settings)
 }
@@ -40,28 +34,24 @@ fn by_id<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
         .inserted()
 }
 
-fn wanted(plan: &Plan) -> BTreeMap<Place<'_>, Value<'_>> {
-    plan.interfaces
-        .iter()
-        .flat_map(PlannedInterface::wanted)
-        .map(|planned| (planned.place(), planned.value))
-        .inserted()
-}
-
 fn written_places(plan: &Plan) -> BTreeSet<Place<'_>> {
     plan.writes.iter().map(Write::place).inserted()
 }
 
 /// Settings with planned texts, without those that differ and whose writes were taken out of the plan.
 pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
-    let wanted = wanted(plan);
+    let wanted = plan.wanted();
     let writes = plan.writes.iter();
     let writes: BTreeMap<Place<'_>, &String> =
         writes.map(|write| (write.place(), &write.value)).inserted();
     let with_text = |setting: Setting<'a>| {
         let text = match writes.get(&setting.place()) {
             Some(value) => (*value).clone(),
-            None if wanted.get(&setting.place())?.is_same(&setting.held.value) => {
+            None if wanted
+                .get(&setting.place())?
+                .value
+                .is_same(&setting.held.value) =>
+            {
                 setting.text().to_string()
             }
             None => return None,

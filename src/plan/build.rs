@@ -21,7 +21,6 @@ use crate::plan::requests::unmet_files;
 use crate::plan::rps::{self, Rps};
 use crate::plan::score::score;
 use crate::plan::threads::Threads;
-use crate::plan::wanted::writes;
 use crate::plan::why::{Cause, Uncounted, Why};
 use crate::plan::{device, notes, rfs, xps};
 use crate::policy::{
@@ -93,16 +92,11 @@ fn plan_keeping(
         let xps = selected.clone().map(|port| port.choice.get(&XPS));
         gain::keep_steering(machine, &mut interfaces, &xps.collect_vec());
     }
-    let flow_table = Why::because(Cause::FlowTable);
-    let entries = rfs::flow_table(&ports)
-        .filter(|_| {
-            selected
-                .clone()
-                .any(|port| port.choice.get(&RFS) != Rfs::Keep)
-        })
-        .map(|entries| (entries, &flow_table));
-    let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
-    let (writes, unchanged) = writes(machine, wanted, entries);
+    let flow_entries = rfs::flow_table(&ports).filter(|_| {
+        selected
+            .clone()
+            .any(|port| port.choice.get(&RFS) != Rfs::Keep)
+    });
     let host = summary(topology);
     let channels = selected.filter_map(device::channels).collect_vec();
     let mut plan = Plan {
@@ -115,14 +109,14 @@ fn plan_keeping(
         channels,
         not_judged: not_judged(&interfaces),
         interfaces,
-        writes,
-        unchanged,
+        flow_entries,
         network_cpus: context.network_cpus,
         explicit: selection.explicit,
-        irqbalance: None,
         notes: notes::machine_notes(machine, policy, selection),
         drivers: policy.drivers.clone(),
+        ..Plan::default()
     };
+    plan.compare(machine);
     notes::add_irqbalance(machine, policy.get(&IRQBALANCE), &mut plan);
     plan
 }

@@ -7,15 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
-use crate::kinds::{SettingKind, Value};
 use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
 use crate::machine::vector::{HandlerNames, effective, known, settled};
 use crate::machine::{Channels, Machine, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
-use crate::plan::wanted::WantedSetting;
-use crate::plan::why::{Cause, Why};
+use crate::plan::why::Why;
 use crate::plan::write::Write;
 use crate::policy::Balancer;
 
@@ -47,6 +45,9 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// The number of settings that hold their planned value.
     pub unchanged: usize,
+    /// The planned size of the flow table (`net.core.rps_sock_flow_entries`). Not stored, but as a write.
+    #[serde(skip)]
+    pub flow_entries: Option<u32>,
     /// CPUs of cores that take a queue, an RDMA vector, a polling thread or RPS work of any interface, planned or not.
     /// Not stored: empty in a plan that is read back.
     #[serde(skip)]
@@ -221,47 +222,6 @@ pub struct PlannedInterface {
 }
 
 impl PlannedInterface {
-    #[doc(hidden)]
-    pub fn wanted<'a>(&'a self) -> impl Iterator<Item = WantedSetting<'a>> {
-        use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
-        use Value::{Count, On, Spread};
-        const FLOW_SHARE: &Why = &Why::because(Cause::FlowShare);
-        const OF_RECEIVE_QUEUE: &Why = &Why::because(Cause::OfReceiveQueue);
-        const ACCELERATED_RFS: &Why = &Why::because(Cause::AcceleratedRfs);
-        let mut all = Vec::new();
-        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a Why| {
-            all.extend(value.map(|value| WantedSetting {
-                interface: &self.name,
-                kind,
-                number,
-                value,
-                why,
-            }));
-        };
-        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Value::from);
-        for vector in &self.vectors {
-            add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
-        }
-        if let Some(rss) = &self.rss {
-            add(Rss, 0, rss.queues.as_ref().map(Spread), &rss.why);
-        }
-        for thread in &self.threads {
-            add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
-        }
-        for queue in &self.rx_queues {
-            let flows = queue.rps_flow_cnt.map(Count);
-            add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
-            add(RpsFlow, queue.queue, flows, FLOW_SHARE);
-        }
-        for queue in &self.tx_queues {
-            let rxqs = cpus(&queue.xps_rxqs);
-            add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
-            add(XpsRxqs, queue.queue, rxqs, OF_RECEIVE_QUEUE);
-        }
-        add(Ntuple, 0, self.ntuple.map(On), ACCELERATED_RFS);
-        all.into_iter()
-    }
-
     pub(crate) fn cpus_mut(&mut self) -> impl Iterator<Item = &mut Option<CpuSet>> {
         let vectors = self.vectors.iter_mut().map(|vector| &mut vector.cpus);
         let threads = self.threads.iter_mut().map(|thread| &mut thread.cpus);

@@ -51,11 +51,13 @@ pub(crate) fn hash(
             hash.text("xps").numbers([tx.queue]).sets(&tx.xps_cpus);
         }
         let is_above = |kind| matches!(kind, Vector | NapiThread | Rps | RpsFlow | Xps);
-        let others = interface.wanted().filter(|wanted| !is_above(wanted.kind));
-        let others = others.sorted_by_key(|wanted| wanted.kind);
-        for (kind, others) in &others.into_iter().chunk_by(|wanted| wanted.kind) {
+        let others = interface
+            .wanted()
+            .filter(|((kind, ..), _)| !is_above(*kind));
+        let others = others.sorted_by_key(|((kind, ..), _)| *kind);
+        for (kind, others) in &others.into_iter().chunk_by(|((kind, ..), _)| *kind) {
             hash.text(kind.hashed)
-                .values(others.map(|wanted| wanted.value));
+                .values(others.map(|(_, wanted)| wanted.value));
         }
     }
     for change in channels {

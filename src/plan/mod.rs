@@ -37,7 +37,6 @@ pub(crate) use gain::cores_serving;
 pub use note::{Found, Note, RssUnchanged, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
-pub use wanted::WantedSetting;
 pub use why::{Cause, Why};
 pub use write::Write;
 

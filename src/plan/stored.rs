@@ -18,7 +18,6 @@ use crate::plan::data::{
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
-use crate::plan::wanted::{WantedSetting, writes};
 use crate::plan::write::Write;
 
 /// Maximum size of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
@@ -81,19 +80,20 @@ pub fn parse(text: &str) -> Result<Plan, String> {
         ));
     }
     let mut writes = take(&mut plan.writes);
-    let wanted = plan
-        .interfaces
-        .iter()
-        .flat_map(PlannedInterface::wanted)
-        .map(|wanted| {
-            let path = wanted.kind.path(wanted.interface, wanted.number);
-            ((wanted.interface, wanted.kind, path), wanted)
-        })
-        .inserted();
+    let wanted = plan.wanted().into_iter();
+    let wanted = wanted.map(|((kind, number, _), wanted)| {
+        let path = kind.path(wanted.interface, number);
+        ((wanted.interface, kind, path), (number, wanted.value))
+    });
+    let wanted = wanted.inserted();
     for write in &mut writes {
         let number = setting_number(&plan, &wanted, write);
         write.number = number.map_err(|why| format!("it writes {}: {why}", write.path))?;
     }
+    let mut flow_table = writes
+        .iter()
+        .filter(|write| write.kind == SettingKind::Sysctl);
+    plan.flow_entries = flow_table.find_map(|write| write.value.parse().ok());
     plan.writes = writes;
     Ok(plan)
 }
@@ -127,7 +127,7 @@ fn bytes_of_list(text: &str) -> usize {
         .map_or(0, |last| last.min(MAX_CPUS) as usize / 8)
 }
 
-type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), WantedSetting<'a>>;
+type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), (u32, Value<'a>)>;
 
 /// An error says why the number does not follow from the plan's vectors and queues.
 fn setting_number(plan: &Plan, wanted: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
@@ -148,7 +148,7 @@ fn setting_number(plan: &Plan, wanted: &ByFile<'_>, write: &Write) -> Result<u32
                 .is_some_and(|value| value.is_same(other))
         };
         match wanted.get(&(&*write.interface, write.kind, path.clone())) {
-            Some(wanted) if is_same(&wanted.value) => Ok(wanted.number),
+            Some((number, value)) if is_same(value) => Ok(*number),
             Some(_) => Err("the value differs from that of its vector or queue"),
             None => Err("it belongs to no vector and no queue of the plan"),
         }
@@ -167,23 +167,15 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
             Err((code, text)) => changes.add(true, code, true, text),
         }
     }
-    let entries = stored
-        .writes
-        .iter()
-        .find(|w| w.kind == SettingKind::Sysctl)
-        .and_then(|write| Some((write.value.parse().ok()?, &write.why)));
-    let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
-    let (writes, unchanged) = writes(machine, wanted, entries);
     let mut plan = Plan {
         hash: hash(&host, &interfaces, &stored.channels),
         class: class(machine),
         host,
         not_judged: not_judged(&interfaces),
         interfaces,
-        writes,
-        unchanged,
         ..stored.clone()
     };
+    plan.compare(machine);
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
     add_irqbalance(machine, balancer.unwrap_or_default(), &mut plan);
     Fitted {

@@ -1,32 +1,29 @@
 //! The planned value of each setting, and the writes that it takes on the machine now.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use foldhash::HashMap;
-
-use crate::cpuset::MaskWidth;
-use crate::kinds::{Place, Setting, SettingKind, Value, place};
+use crate::cpuset::{CpuSet, Inserted as _, MaskWidth};
+use crate::kinds::SettingKind::{
+    NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs,
+};
+use crate::kinds::Value::{self, Count, On, Spread};
+use crate::kinds::{Place, Setting, SettingKind, place};
 use crate::machine::Machine;
-use crate::plan::why::Why;
+use crate::plan::data::{Plan, PlannedInterface};
+use crate::plan::why::{Cause, Why};
 use crate::plan::write::Write;
 
-/// A setting for which the plan has a value.
+/// A planned value, and the reason.
 #[derive(Debug, Clone)]
-pub struct WantedSetting<'a> {
+pub(crate) struct Wanted<'a> {
     /// Empty for a setting of the whole machine.
-    pub interface: &'a str,
-    pub kind: SettingKind,
-    /// The number of the [`Setting`](crate::kinds::Setting).
-    pub number: u32,
-    pub value: Value<'a>,
-    pub(crate) why: &'a Why,
+    pub(crate) interface: &'a str,
+    pub(crate) value: Value<'a>,
+    why: &'a Why,
 }
 
-impl<'a> WantedSetting<'a> {
-    pub(crate) fn place(&self) -> Place<'a> {
-        place(self.kind, self.number, self.interface)
-    }
-
+impl Wanted<'_> {
     /// `None` if the setting cannot have the value. `possible`: the machine's `nr_cpu_ids`.
     fn to_write(&self, setting: &Setting<'_>, possible: u32) -> Option<String> {
         setting.text_of(&self.value).or_else(|| match &self.value {
@@ -37,49 +34,100 @@ impl<'a> WantedSetting<'a> {
     }
 }
 
-/// The writes in the order of execution, and the number of settings that need none; settings that the machine lacks are
-/// left out. `flow_entries`: the size of the flow table, and the reason.
-pub(crate) fn writes<'a>(
-    machine: &'a Machine,
-    wanted: impl Iterator<Item = WantedSetting<'a>>,
-    flow_entries: Option<(u32, &'a Why)>,
-) -> (Vec<Write>, usize) {
-    let now: HashMap<_, _> = machine
-        .settings()
-        .map(|setting| (setting.place(), setting))
-        .collect();
-    let flow_table = flow_entries.map(|(entries, why)| WantedSetting {
-        interface: "",
-        kind: SettingKind::Sysctl,
-        number: 0,
-        value: Value::Count(entries),
-        why,
-    });
-    let (mut writes, mut unchanged) = (Vec::new(), 0);
-    let mut owner: Arc<str> = "".into();
-    for wanted in wanted.chain(flow_table) {
-        let Some(setting) = now.get(&wanted.place()) else {
-            continue;
+impl PlannedInterface {
+    pub(crate) fn wanted<'a>(&'a self) -> impl Iterator<Item = (Place<'a>, Wanted<'a>)> {
+        const FLOW_SHARE: &Why = &Why::because(Cause::FlowShare);
+        const OF_RECEIVE_QUEUE: &Why = &Why::because(Cause::OfReceiveQueue);
+        const ACCELERATED_RFS: &Why = &Why::because(Cause::AcceleratedRfs);
+        let mut all = Vec::new();
+        let mut add = |kind, number, value, why| {
+            all.extend(wanted(&self.name, kind, number, value, why));
         };
-        if *owner != *wanted.interface {
-            owner = wanted.interface.into();
+        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Value::from);
+        for vector in &self.vectors {
+            add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
         }
-        let possible = machine.topology.possible;
-        let is_held = wanted.value.is_same(&setting.held.value);
-        let value = (!is_held).then(|| wanted.to_write(setting, possible));
-        match value.flatten() {
-            None => unchanged += 1,
-            Some(value) => writes.push(Write {
-                kind: wanted.kind,
+        if let Some(rss) = &self.rss {
+            add(Rss, 0, rss.queues.as_ref().map(Spread), &rss.why);
+        }
+        for thread in &self.threads {
+            add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
+        }
+        for queue in &self.rx_queues {
+            let flows = queue.rps_flow_cnt.map(Count);
+            add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
+            add(RpsFlow, queue.queue, flows, FLOW_SHARE);
+        }
+        for queue in &self.tx_queues {
+            let rxqs = cpus(&queue.xps_rxqs);
+            add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
+            add(XpsRxqs, queue.queue, rxqs, OF_RECEIVE_QUEUE);
+        }
+        add(Ntuple, 0, self.ntuple.map(On), ACCELERATED_RFS);
+        all.into_iter()
+    }
+}
+
+impl Plan {
+    /// The planned state: a value for each setting that the plan concerns, changed or not.
+    pub(crate) fn wanted(&self) -> BTreeMap<Place<'_>, Wanted<'_>> {
+        const FLOW_TABLE: &Why = &Why::because(Cause::FlowTable);
+        let interfaces = self.interfaces.iter().flat_map(PlannedInterface::wanted);
+        let flow_table = wanted("", Sysctl, 0, self.flow_entries.map(Count), FLOW_TABLE);
+        interfaces.chain(flow_table).inserted()
+    }
+
+    /// Lists the writes in the order of execution, and counts the settings that need none; those that the machine lacks
+    /// are left out.
+    pub(crate) fn compare(&mut self, machine: &Machine) {
+        let wanted = self.wanted();
+        let (mut writes, mut unchanged) = (Vec::new(), 0);
+        let mut owner: Arc<str> = "".into();
+        for setting in machine.settings() {
+            // An IRQ that interfaces share is planned for one of them.
+            let wanted = wanted.get(&setting.place());
+            let Some(wanted) = wanted.filter(|wanted| wanted.interface == setting.interface())
+            else {
+                continue;
+            };
+            let possible = machine.topology.possible;
+            let is_held = wanted.value.is_same(&setting.held.value);
+            let Some(value) = (!is_held)
+                .then(|| wanted.to_write(&setting, possible))
+                .flatten()
+            else {
+                unchanged += 1;
+                continue;
+            };
+            if *owner != *wanted.interface {
+                owner = wanted.interface.into();
+            }
+            writes.push(Write {
+                kind: setting.kind,
                 path: setting.path(),
                 value,
                 current: setting.text(),
                 interface: Arc::clone(&owner),
-                number: wanted.number,
+                number: setting.number,
                 why: wanted.why.clone(),
-            }),
+            });
         }
+        writes.sort_by_key(|write| write.kind);
+        (self.writes, self.unchanged) = (writes, unchanged);
     }
-    writes.sort_by_key(|write| write.kind);
-    (writes, unchanged)
+}
+
+fn wanted<'a>(
+    interface: &'a str,
+    kind: SettingKind,
+    number: u32,
+    value: Option<Value<'a>>,
+    why: &'a Why,
+) -> Option<(Place<'a>, Wanted<'a>)> {
+    let wanted = |value| Wanted {
+        interface,
+        value,
+        why,
+    };
+    Some((place(kind, number, interface), wanted(value?)))
 }

@@ -685,6 +685,8 @@ fn a_machine_is_never_applied_only_without_a_record() {
 #[test]
 fn a_setting_of_the_machine_that_differs_is_in_status_too() {
     let machine = MachineTree::of("two-node");
+    let table = "/proc/sys/net/core/rps_sock_flow_entries";
+    machine.write(table, "32768\n");
     good(&machine, &["apply", "--rfs", "32768"]);
     let differ = || {
         let of = |command: &str| {
@@ -699,8 +701,10 @@ fn a_setting_of_the_machine_that_differs_is_in_status_too() {
         )
     };
     assert_eq!(differ(), (0, json!(0)));
-    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
+    machine.write(table, "0\n");
     assert_eq!(differ(), (1, json!(1)));
+    // Apply has planned what was there.
+    check_reason(&machine, &["--rfs", "32768"], "moved-by-other");
     let status = machine.nicpin(&["status", "--rfs", "32768"]);
     expect("flow-table.status.txt", status.stdout);
 }
