@@ -62,21 +62,27 @@ impl<'a> Handlers<'a> {
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
-    /// Without [`Self::per_cpu`].
+    /// Without [`Self::per_cpu`] and the first of a GIC: timers and counters of each CPU, which serve no device.
     pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
-        let per_cpu = self.per_cpu()?;
+        let mut others = self.per_cpu()?;
+        let of_gic = self.numbered(true)?;
+        others.extend(
+            of_gic
+                .filter(|(_, number)| *number < 32)
+                .map(|(irq, _)| irq),
+        );
         let listed = self.listed()?.iter();
-        let devices = listed.filter(|(irq, actions)| !actions.is_empty() && !per_cpu.contains(irq));
+        let devices = listed.filter(|(irq, actions)| !actions.is_empty() && !others.contains(irq));
         Ok(devices.map(|(irq, _)| *irq).collect())
     }
 
-    /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, and the first of a GIC and of Marvell's MPIC
-    /// (mvneta; `mpic_is_percpu_irq`).
+    /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, and the first of Marvell's MPIC (mvneta;
+    /// `mpic_is_percpu_irq`).
     pub(crate) fn per_cpu(&self) -> Result<BTreeSet<u32>> {
         let is_per_cpu = |chip: &str, number: Option<u32>| match chip {
             "xen-percpu" => true,
             "MPIC" => number.is_some_and(|number| number <= 28),
-            chip => chip.starts_with("GIC") && number.is_some_and(|number| number < 32),
+            _ => false,
         };
         let irqs = self.chips()?.into_iter();
         let irqs = irqs.filter(|(_, (chip, number))| is_per_cpu(chip, *number));

@@ -2,7 +2,7 @@
 
 use snapbox::{assert_data_eq, str};
 
-use crate::support::host::{codes, of, vectors};
+use crate::support::host::{codes, cpus, of, vectors};
 use crate::support::machine::{Card, Port, card, two_nodes};
 use crate::support::run::{MachineTree, note};
 
@@ -628,6 +628,16 @@ fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
     // Each CPU has the first of an MPIC of its own.
     let movable = known.iter().map(|port| port.vectors[0].movable);
     assert_eq!(movable.collect::<Vec<_>>(), [true, false, false]);
+}
+
+/// No network driver asks for IRQs of which each CPU of a GIC has one: such a number behind the chip's name is another.
+#[test]
+fn a_small_number_at_a_gic_keeps_no_card_from_being_placed() {
+    let tree = MachineTree::build(&two_nodes([]));
+    let device = "sys/devices/platform/fd580000.ethernet";
+    tree.add(device, "platform", "bcmgenet", "eth0", 5);
+    tree.interrupts(29, "GICv3  29 Level", &["eth0", "eth0"]);
+    assert_eq!(cpus(of(&tree.plan(&[]), "eth0")), ["1", "4"]);
 }
 
 /// mlxsw has one IRQ for all ports of the switch; older mlx4 named those of each port by its interface, here by old names.
