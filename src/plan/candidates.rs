@@ -36,6 +36,13 @@ pub(crate) struct Candidates {
     pub(crate) notes: Vec<Note>,
 }
 
+impl Candidates {
+    /// Without what the policy has widened to.
+    pub(crate) fn nearest(&self) -> &CpuSet {
+        self.tiers.first().unwrap_or(&self.cpus)
+    }
+}
+
 pub(crate) fn candidates(
     machine: &Machine,
     locations: &Locations<'_>,

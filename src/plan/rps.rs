@@ -61,11 +61,23 @@ pub(crate) fn rps(
     {
         crowd[place.core] += 1;
     }
-    let mut all = ports
+    let wishes = ports
         .iter()
         .sorted_unstable_by_key(|port| port.rank())
-        .map(|port| (port, Rps::new(port, ports, loaded, &crowd)))
+        .map(|port| (port, Rps::decided(port, ports, loaded)))
         .collect_vec();
+    let demand = |(port, idle): &(&PlacedPort<'_>, Result<CpuSet, Box<Rps>>)| {
+        let (idle, queues) = (idle.as_ref().ok()?.clone(), port.interface.rx_queues.len());
+        let cores = port.machine.topology.cores_with(&idle).count();
+        let is_met = cores >= queues.max(2) && !port.interface.is_down;
+        is_met.then_some((port.order, idle, queues))
+    };
+    let demands = wishes.iter().filter_map(demand).collect_vec();
+    let steered = |(port, decided): (_, Result<CpuSet, Box<Rps>>)| {
+        let on_idle = |free: CpuSet| steer(port, ports, free, &demands, &crowd);
+        (port, decided.map_or_else(|rps| *rps, on_idle))
+    };
+    let mut all = wishes.into_iter().map(steered).collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
     deal(locations, &mut sets.collect_vec());
     all.into_iter()
@@ -74,12 +86,12 @@ pub(crate) fn rps(
 }
 
 impl Rps {
-    fn new(
+    /// The candidate cores without a queue if RPS may use them, else what is planned without them.
+    fn decided(
         port: &PlacedPort<'_>,
         ports: &[PlacedPort<'_>],
         loaded: &CpuSet,
-        crowd: &[usize],
-    ) -> Self {
+    ) -> Result<CpuSet, Box<Self>> {
         let queues = port.interface.rx_queues.len();
         let everywhere = |cpus| {
             let set = RpsSet {
@@ -89,7 +101,7 @@ impl Rps {
             Some(vec![set; queues])
         };
         if port.skip {
-            return Self::unchanged(port.why_skipped());
+            return Err(Self::unchanged(port.why_skipped()).into());
         }
         let (sets, cause, note) = match port.choice.get(&RPS) {
             policy::RpsMode::Off => (everywhere(CpuSet::new()), Cause::Off, None),
@@ -106,13 +118,17 @@ impl Rps {
             policy::RpsMode::Auto if port.interface.has_more_when_up() => {
                 (None, Cause::IrqsWhenUp, None)
             }
-            policy::RpsMode::Auto => return automatic_rps(port, ports, loaded, crowd),
+            policy::RpsMode::Auto => match idle_cpus(port, ports, loaded) {
+                Ok(cpus) => return Ok(cpus),
+                Err(off) => (everywhere(CpuSet::new()), off.0, off.1),
+            },
         };
-        Self {
+        let plain = Self::unchanged(cause);
+        Err(Box::new(Self {
             sets,
             note,
-            ..Self::unchanged(cause)
-        }
+            ..plain
+        }))
     }
 
     fn unchanged(cause: Cause) -> Self {
@@ -200,44 +216,34 @@ impl Rps {
     }
 }
 
-/// RPS in place of receive queues that the device cannot have, on candidate cores without a queue of any interface; for
-/// a single queue also on others.
-fn automatic_rps(
+/// Candidate cores without a queue of any interface, if the device cannot have more receive queues.
+fn idle_cpus(
     port: &PlacedPort<'_>,
     ports: &[PlacedPort<'_>],
     loaded: &CpuSet,
-    crowd: &[usize],
-) -> Rps {
-    let (interface, locations) = (port.interface, port.locations);
+) -> Result<CpuSet, Box<(Cause, Option<Note>)>> {
+    let interface = port.interface;
     let topology = &port.machine.topology;
-    let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
-    let off = |cause, note| Rps {
-        sets: Some(vec![RpsSet::default(); queues]),
-        note,
-        ..Rps::unchanged(cause)
-    };
-    // RPS stays on the local node if the vectors were widened to others.
-    let candidates = port
+    let queues = interface.rx_queues.len();
+    let off = |cause| Err(Box::new((cause, None)));
+    let free = port
         .candidates
-        .tiers
-        .first()
-        .unwrap_or(&port.candidates.cpus);
-    let mut free = candidates.difference(&topology.whole_cores(loaded));
+        .nearest()
+        .difference(&topology.whole_cores(loaded));
     if free.is_empty() && queues > 1 {
         let rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let limited = port.choice.get(&IRQ_CORES).is_some() || port.choice.get(&ONE_PER_L3);
-        let taken = Cause::EveryCoreTaken {
+        return off(Cause::EveryCoreTaken {
             limited,
             rdma,
             others: !port.machine.not_understood_cpus().is_empty(),
-        };
-        return off(taken, None);
+        });
     }
     if topology.online.len() <= TINY {
-        return off(Cause::TooSmall, None);
+        return off(Cause::TooSmall);
     }
     if interface.is_virtual_function() {
-        return off(Cause::VirtualFunction, None);
+        return off(Cause::VirtualFunction);
     }
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
@@ -245,19 +251,40 @@ fn automatic_rps(
             let advised =
                 device::advised_channels(port).filter(|&advised| advised > channels.receiving());
             let note = advised.map(|advised| Note::MoreQueuesPossible {
-                interface: name,
+                interface: interface.name.clone(),
                 queues,
                 cores: port.core_count(),
                 channels,
                 advised,
             });
-            return off(Cause::MoreQueuesPossible, note);
+            Err(Box::new((Cause::MoreQueuesPossible, note)))
         }
         None if !has_one_queue(port) && !interface.has_fact(Fact::FixedChannels) => {
-            return off(Cause::MostQueuesUnknown, None);
+            off(Cause::MostQueuesUnknown)
         }
-        _ => {}
+        _ => Ok(free),
     }
+}
+
+/// RPS on cores without a queue of any interface; for a single queue also on others. `demands`: the interfaces that could
+/// use idle cores, these cores and the queues.
+fn steer(
+    port: &PlacedPort<'_>,
+    ports: &[PlacedPort<'_>],
+    mut free: CpuSet,
+    demands: &[(usize, CpuSet, usize)],
+    crowd: &[usize],
+) -> Rps {
+    let (interface, locations) = (port.interface, port.locations);
+    let topology = &port.machine.topology;
+    let others = demands
+        .iter()
+        .filter(|(order, idle, _)| *order != port.order && idle.intersects(&free));
+    let queues = others.map(|(_, _, queues)| queues).sum::<usize>() + interface.rx_queues.len();
+    let off = |cause| Rps {
+        sets: Some(vec![RpsSet::default(); interface.rx_queues.len()]),
+        ..Rps::unchanged(cause)
+    };
     // A queue's packets go to at least two cores, and all packets to at least as many as they come from.
     let needed = queues.max(2);
     let cores_in = |cpus: &CpuSet| topology.cores_with(cpus).count();
@@ -289,16 +316,16 @@ fn automatic_rps(
         interrupted
             .map(|on| RpsSet::near(locations, &free, &on, most))
             .collect()
-    } else if queues == 1 && !interface.is_down {
+    } else if interface.rx_queues.len() == 1 && !interface.is_down {
         cause = Cause::LeastLoadedCores;
         interrupted
-            .map(|on| RpsSet::shared(port, candidates, &on, crowd))
+            .map(|on| RpsSet::shared(port, port.candidates.nearest(), &on, crowd))
             .collect()
     } else {
-        return off(Cause::IdleCoresForQueues { cores, queues }, None);
+        return off(Cause::IdleCoresForQueues { cores, queues });
     };
     if sets.iter().all(RpsSet::is_empty) {
-        return off(Cause::FewOtherCores, None);
+        return off(Cause::FewOtherCores);
     }
     Rps {
         sets: Some(sets),

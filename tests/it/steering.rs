@@ -184,6 +184,29 @@ fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     assert_data_eq!(why(&plan, "eth0"), str!["every core already has a queue"]);
 }
 
+/// Four cards with as many queues as they can have leave half as many cores.
+#[test]
+fn rule_6_idle_cores_are_as_many_as_the_queues_of_all_interfaces_that_need_them() {
+    let mut host = machine(1, 24, 1, 24);
+    for name in ["eth0", "eth1", "eth2", "eth3"] {
+        add(&mut host, name, Some(0), 4);
+    }
+    for interface in &mut host.interfaces {
+        interface.channels = Some(combined(4, 4));
+    }
+    let together = plan(&host);
+    assert_eq!(rps_of(&together, "eth3"), [""; 4]);
+    assert_data_eq!(
+        why(&together, "eth3"),
+        str!["too few idle cores: 8 for 16 queues"]
+    );
+    // One that could have more queues needs none.
+    host.interfaces.truncate(2);
+    host.interfaces[1].channels = Some(combined(4, 8));
+    let alone = plan(&host);
+    assert!(rps_of(&alone, "eth0").iter().all(|cpus| !cpus.is_empty()));
+}
+
 /// 63 queues on 64 cores: one core does not help them all.
 #[test]
 fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
