@@ -33,7 +33,12 @@ pub(super) fn read_device(
         Some(_) => device.read_as("device", hex)?,
         None => None,
     };
-    let mut own = device.read_node()?;
+    let mut own = None;
+    // A device below a controller has the controller's node (`device_add`).
+    let inherited = if controller.is_some() { usize::MAX } else { 1 };
+    for above in device.and_above().take(inherited) {
+        own = own.or(above.read_node()?);
+    }
     if let Some(parent) = device.canonical("physfn")?.filter(|_| own.is_none()) {
         own = parent.read_node()?;
     }

@@ -478,6 +478,19 @@ fn steering_without_irqs() {
         none.unwrap()["controller"].clone()
     };
     assert_eq!(controller("eth1"), "xhci_hcd (IRQ 10)");
+    // It is on the node of its controller.
+    let host = "sys/devices/pci0000:80/0000:80:14.0";
+    tree.add(
+        &format!("{host}/usb3/3-1/3-1:1.0"),
+        "usb",
+        "cdc_ether",
+        "idrac",
+        1,
+    );
+    tree.put(&format!("{host}/numa_node"), "1");
+    tree.put("sys/class/net/idrac/operstate", "up");
+    let idrac = tree.nicpin(&["plan", "--json", "idrac"]).json();
+    assert_eq!(idrac["interfaces"][0]["node"], 1);
     let card = "sys/devices/platform/mmc_host/mmc1/mmc1:0001/mmc1:0001:1";
     tree.add(card, "sdio", "brcmfmac", "wlan0", 1);
     tree.interrupts(30, "GICv2", &["mmc0", "mmc1"]);
