@@ -126,12 +126,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether the item is the next queue, for the same reason, on a core that the run does not have.
-    fn continues(&self, run: &[&Self]) -> bool {
+    /// Whether the item is the next queue, for the same reason, on a core that the run does not have, or on the only one.
+    fn continues(&self, run: &[&Self], one_core: bool) -> bool {
         let before = run[run.len() - 1];
         self.number == before.number.map(|before| before + 1)
             && self.is_like() == before.is_like()
-            && (self.core.is_none() || run.iter().all(|item| item.core != self.core))
+            && (one_core || self.core.is_none() || run.iter().all(|item| item.core != self.core))
     }
 
     fn is_pending(&self) -> bool {
@@ -191,13 +191,14 @@ impl Rows<'_> {
         }
     }
 
-    /// Runs of consecutive queues with the same reason, no two of which share a core. If there are more than `most`,
-    /// all queues with the same reason are one run.
+    /// Runs of consecutive queues with the same reason, no two of which share a core unless there is only one. If there are
+    /// more than `most`, all queues with the same reason are one run.
     fn runs<'i, 'a>(&self, items: &'i [Item<'a>], most: usize) -> Vec<Vec<&'i Item<'a>>> {
         let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
+        let one_core = items.iter().map(|item| item.core).all_equal();
         for item in items {
             match runs.last_mut() {
-                Some(run) if self.detail == Runs && item.continues(run) => run.push(item),
+                Some(run) if self.detail == Runs && item.continues(run, one_core) => run.push(item),
                 _ => runs.push(vec![item]),
             }
         }
@@ -300,6 +301,7 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     cores.extend(&of_run);
     taken.add(&planned);
     let words = match (run.len(), known) {
+        (many, _) if many > 1 && most == many => "all on one core",
         _ if most > 1 => return format!("up to {most} on a core"),
         (1, 0) => "",
         (_, 0) => "one per core",
