@@ -159,7 +159,12 @@ impl Context<'_> {
         let (rss, rss_note) = device::rss(port).unzip();
         let (threads, threads_note) = self.threads.of(port);
         let mut notes = candidates.notes.clone();
-        notes.extend(notes::interface_notes(port, self.selection, rss.as_ref()));
+        notes.extend(notes::interface_notes(
+            port,
+            self.selection,
+            rss.as_ref(),
+            &self.network_cpus,
+        ));
         notes.extend(
             about_rps
                 .into_iter()

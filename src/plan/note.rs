@@ -188,7 +188,7 @@ pub enum Note {
         /// Receiving channels with which all can be placed, if the driver allows another number.
         advised: Option<u32>,
     },
-    #[error("node {node} has {} for {queues} queues, and its package has {package}: other nodes of it can take some", count(*.cores, "core"))]
+    #[error("{queues} queues for the {} of the node, and the package has {package}: other nodes of it can take some", count(*.cores, "core"))]
     PackageHasMore {
         interface: String,
         queues: usize,

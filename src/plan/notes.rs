@@ -25,6 +25,7 @@ pub(crate) fn interface_notes(
     port: &PlacedPort<'_>,
     selection: &Selection,
     rss: Option<&PlannedRss>,
+    network_cpus: &CpuSet,
 ) -> Vec<Note> {
     let interface = port.interface;
     if port.choice.get(&SKIP) {
@@ -69,7 +70,7 @@ pub(crate) fn interface_notes(
         .filter(|(now, possible)| now.is_below(*possible))
         .map(|(now, possible)| Note::LinkBelow { now, possible });
     let exceeding = too_many_queues(port, rss);
-    let more = package_has_more(port, exceeding.as_ref());
+    let more = package_has_more(port, exceeding.as_ref(), network_cpus);
     let exhausted = vectors_exhausted(port);
     // Both give the same advice.
     let exceeding = exceeding.filter(|_| exhausted.is_none());
@@ -295,7 +296,12 @@ fn vectors_exhausted(port: &PlacedPort<'_>) -> Option<Note> {
     })
 }
 
-fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<Note> {
+/// Where cores of the package are left that do no work for the network.
+fn package_has_more(
+    port: &PlacedPort<'_>,
+    exceeding: Option<&Note>,
+    network_cpus: &CpuSet,
+) -> Option<Note> {
     let Some(&Note::QueuesExceedCores {
         queues,
         cores,
@@ -312,12 +318,13 @@ fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<N
         .iter()
         .find(|package| candidates.is_subset(package))?;
     let usable = package.intersection(&port.candidates.allowed.unreserved);
+    let has_idle = !usable.is_subset(network_cpus);
     let package = core_count(topology, &port.choice, &usable);
     let is_local = port.choice.get(&SCOPE) == Scope::Local && !port.choice.get(&WIDEN);
     let is_whole = port.choice.get(&IRQ_CORES).is_none()
         && !port.choice.get(&ONE_PER_L3)
         && port.candidates.near_to.is_none();
-    (is_local && is_whole && !port.candidates.named && package > cores).then(|| {
+    (is_local && is_whole && !port.candidates.named && has_idle && package > cores).then(|| {
         Note::PackageHasMore {
             interface: port.interface.name.clone(),
             queues,

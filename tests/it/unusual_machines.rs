@@ -137,6 +137,12 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
         (1, vec!["widened"])
     );
     assert!(!more(&wide));
+    // Each node has a card of its own that takes all cores, as with one card a node: none is left to take some.
+    let mut full = clustered();
+    add(&mut full, "eth1", Some(3), 2);
+    assert!(more(&plan(&full)));
+    add(&mut full, "eth2", Some(3), 2);
+    assert!(!more(&plan(&full)));
     // The first queues stay on their own node, also if another node of the package has lower CPUs.
     let mut higher = clustered();
     higher.interfaces[0].device.node = Some(3);
