@@ -316,10 +316,15 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         Note::RssUnchanged { because, .. } => *because != RssUnchanged::NoTable,
         note => note.is_unmet(),
     });
-    let Some(first) = unmet.first() else {
+    let mut of_options = unmet.iter().map(|about| {
+        let setting = about.note.unmet_setting();
+        (about, setting.unwrap_or("near"))
+    });
+    let Some((first, option)) = of_options.find(|(_, option)| policy.options.has(option)) else {
         return Ok(());
     };
-    let option = first.note.unmet_setting().unwrap_or("near");
+    // An interface may have several.
+    let concerned = unmet.iter().map(|about| &about.interface).dedup();
     let concerns_all =
         plan.interfaces.len() == 1 || unmet.iter().map(|about| &about.note).all_equal();
     let prefix = if concerns_all {
@@ -328,7 +333,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         format!("{}: ", first.interface)
     };
     ensure!(
-        !policy.options.has(option) || unmet.len() < plan.interfaces.len(),
+        concerned.count() < plan.interfaces.len(),
         UsageError(format!("--{option}: {prefix}{}", first.note))
     );
     Ok(())

@@ -121,7 +121,7 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     Some((planned, beyond))
 }
 
-/// One receive queue takes all flows without a table, and a function whose interface is elsewhere cannot be asked.
+/// One receive queue takes all flows without a table.
 pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
     let interface = port.interface;
     let requested = match port.choice.get(&RSS) {
@@ -129,7 +129,7 @@ pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
         RssQueues::Candidates => None,
         RssQueues::Keep => return None,
     };
-    if interface.is_elsewhere() || interface.rx_queues.len() == 1 && requested.unwrap_or(1) == 1 {
+    if interface.rx_queues.len() == 1 && requested.unwrap_or(1) == 1 {
         return None;
     }
     let because = match &interface.rss {

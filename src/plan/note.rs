@@ -41,7 +41,7 @@ pub enum Note {
     )]
     NoInterface,
     #[error(
-        "its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach"
+        "its interface is in another network namespace: its IRQs move only if they are off its node or it is selected, and its queues and channels are out of reach"
     )]
     Elsewhere,
 
@@ -237,6 +237,8 @@ pub enum Note {
     },
     #[error("{file} requested, but the kernel has none for some of its queues")]
     QueueFilesMissing { setting: String, file: String },
+    #[error("{setting} requested, but it has no interface in this network namespace")]
+    OutOfReach { setting: String },
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", one_or(.queues.len(), "receive queue", "receive queues"), cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
@@ -435,7 +437,7 @@ impl Note {
             // `None` requests one for each core, or as many as possible.
             Self::ChannelsUnchanged { requested, .. } => requested.map(|_| "channels"),
             Self::RssUnchanged { .. } => Some("rss"),
-            Self::QueueFilesMissing { setting, .. } => Some(setting),
+            Self::QueueFilesMissing { setting, .. } | Self::OutOfReach { setting } => Some(setting),
             Self::Near { found, .. } => (*found == Found::NoProcess).then_some("near"),
             Self::CpusUnusable {
                 wanted,

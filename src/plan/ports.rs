@@ -13,7 +13,7 @@ use crate::plan::candidates::{Candidates, candidates, core_count};
 use crate::plan::data::Placement;
 use crate::plan::note::Note;
 use crate::plan::place::Locations;
-use crate::plan::requests::{unmet_channels, unmet_rps};
+use crate::plan::requests::{out_of_reach, unmet_channels, unmet_rps};
 use crate::plan::why::Cause;
 use crate::policy::{Choice, GROUP, Group, KEEP_NAPI_THREADS, Policy, SCOPE, SKIP, Scope};
 
@@ -77,10 +77,11 @@ impl<'a> PlacedPort<'a> {
             own.cpus = CpuSet::union_of(by_node.values());
         }
         own.notes.extend(unmet_rps(machine, interface, &choice));
-        // Functions whose interface is elsewhere cannot be asked for their channels.
-        let unmet = unmet_channels(interface, &choice);
-        own.notes
-            .extend(unmet.filter(|_| !interface.is_elsewhere()));
+        own.notes.extend(if interface.is_elsewhere() {
+            out_of_reach(&choice)
+        } else {
+            unmet_channels(interface, &choice)
+        });
         let selected = selection.names.contains(&interface.name);
         let is_of_others = interface.is_elsewhere() && !interface.without_netdev;
         let kept = (is_of_others && !(selection.explicit && selected))

@@ -3,7 +3,9 @@
 use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine, RxQueue, Topology, TxQueue};
 use crate::plan::note::{Note, UsedFor};
-use crate::policy::{CHANNELS, ChannelCount, Choice, EXCLUDE, RFS, RPS, Rfs, RpsMode, XPS, Xps};
+use crate::policy::{
+    CHANNELS, ChannelCount, Choice, EXCLUDE, RFS, RPS, RSS, Rfs, RpsMode, RssQueues, XPS, Xps,
+};
 
 pub(crate) fn note_of_unusable(
     wanted: &CpuSet,
@@ -49,13 +51,30 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
 
+/// The first request about queues or channels, which a function whose interface is elsewhere does not show.
+pub(crate) fn out_of_reach(choice: &Choice) -> Option<Note> {
+    let has_count = matches!(choice.get(&CHANNELS), ChannelCount::Count(_));
+    let mut settings = [
+        (RPS.key, matches!(choice.get(&RPS), RpsMode::Cpus(_))),
+        (XPS.key, choice.get(&XPS) == Xps::ReceiveQueues),
+        (RFS.key, matches!(choice.get(&RFS), Rfs::Entries(_))),
+        (RSS.key, choice.get(&RSS) != RssQueues::Keep),
+        (CHANNELS.key, has_count),
+    ]
+    .into_iter();
+    let (setting, _) = settings.find(|(_, is_requested)| *is_requested)?;
+    let setting = setting.to_owned();
+    Some(Note::OutOfReach { setting })
+}
+
 pub(crate) fn unmet_files(interface: &Interface, choice: &Choice) -> Option<Note> {
     let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
     // A single transmit queue takes all flows; one in no traffic class has neither file.
     let is_complete = |tx: &TxQueue| tx.xps_rxqs.is_some() || tx.xps_cpus.is_none();
     let has_some = tx.iter().any(|tx| tx.xps_rxqs.is_some());
-    let has_rps = rx.iter().all(|rx| rx.rps_cpus.is_some());
-    let has_flows = rx.iter().all(|rx| rx.rps_flow_cnt.is_some());
+    let has_all = |has_file: fn(&RxQueue) -> bool| !rx.is_empty() && rx.iter().all(has_file);
+    let has_rps = has_all(|rx| rx.rps_cpus.is_some());
+    let has_flows = has_all(|rx| rx.rps_flow_cnt.is_some());
     let has_rxqs = tx.len() <= 1 || has_some && tx.iter().all(is_complete);
     let (setting, file) = match (choice.get(&RPS), choice.get(&RFS), choice.get(&XPS)) {
         (RpsMode::Cpus(_), ..) if !has_rps => (RPS.key, "rps_cpus"),

@@ -107,8 +107,7 @@ impl Rps {
             policy::RpsMode::Off => (everywhere(CpuSet::new()), Cause::Off, None),
             policy::RpsMode::Cpus(wanted) => {
                 let cpus = usable_rps_cpus(port.machine, &port.choice, &wanted);
-                // The queues of a function in another namespace are out of reach.
-                let note = note_of_unusable(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
+                let note = note_of_unusable(&wanted, &cpus, UsedFor::Rps);
                 (everywhere(cpus), Cause::Given, note)
             }
             // The device may have IRQs that are unknown, or that exist only while it is up.

@@ -227,6 +227,73 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     assert_eq!(machine.texts(), before);
 }
 
+/// They are those of another namespace, where nothing can be set.
+#[test]
+fn what_is_requested_of_queues_that_are_out_of_reach_is_unmet() {
+    let names = ["ixgbe-TxRx-0", "ixgbe-TxRx-1"];
+    let mut function = card("ixgbe", Port::new("", 0, 0, 0), 40, &names);
+    function.ports.clear();
+    let here = Card::new("igb", "pci0000:00", "0000:05:00.0", 0, "8.0 GT/s PCIe", 4)
+        .port(Port::new("eth0", 1000, 2, 2))
+        .vectors(30, ["eth0-TxRx-0", "eth0-TxRx-1"], &cpus("4-7"), &[4]);
+    let spec = two_nodes([function, here]);
+    let build = || {
+        let tree = MachineTree::build(&spec);
+        let parent = "pci0000:00/0000:00:02.0";
+        tree.list_function(parent, "0000:82:00.0", "0x020000");
+        tree.make_dir(&format!("sys/devices/{parent}/0000:82:00.0/net"));
+        tree
+    };
+    let tree = build();
+    let requests = [
+        "rps 0-3",
+        "xps rxqs",
+        "rfs 1024",
+        "rss candidates",
+        "channels 2",
+    ];
+    for request in requests {
+        let (setting, value) = request.split_once(' ').unwrap();
+        let option = format!("--{setting}");
+        for command in ["plan", "apply", "check", "status"] {
+            let said = tree.fails(&[command, "82:00.0", &option, value], 64);
+            assert_eq!(
+                said,
+                format!(
+                    "nicpin: {option}: {setting} requested, but it has no interface in this network namespace\n"
+                )
+            );
+        }
+    }
+    // The others are applied.
+    for request in ["--rps=0-3", "--rfs=1024"] {
+        let tree = build();
+        let run = tree.nicpin(&["apply", "--json", request]);
+        let applied = run.json();
+        let unknown = &applied["unknown"];
+        assert_eq!(
+            (run.code, &unknown[0]["interface"], &unknown[0]["code"]),
+            (1, &"0000:82:00.0".into(), &"out-of-reach".into())
+        );
+        assert_eq!(unknown.as_array().unwrap().len(), 1);
+        let written = ["30", "40"].map(|irq| tree.read(&format!("/proc/irq/{irq}/smp_affinity")));
+        assert_ne!(written[0], "f0\n");
+        assert_eq!(written[1], "0f\n");
+        assert_eq!(tree.nicpin(&["check", request]).code, 1);
+        assert_eq!(tree.nicpin(&["check", request, "eth0"]).code, 0);
+    }
+    // A rule concerns what it matches, and no flow table is made for it.
+    let rule = "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { rfs = 1024 }";
+    tree.put("etc/nicpin.toml", rule);
+    assert_eq!(tree.nicpin(&["apply"]).code, 1);
+    let table = tree.read("/proc/sys/net/core/rps_sock_flow_entries");
+    assert_eq!(table, "0\n");
+    let check = tree.nicpin(&["check", "--json"]).json();
+    let states = check["interfaces"].as_array().unwrap().iter();
+    let mut states = states.map(|row| [text(row, "name"), text(row, "state")]);
+    assert!(states.contains(&["0000:82:00.0", "unknown"]), "{check}");
+}
+
 /// nic0 of the fixture is a virtio card: the device of its interface is below the PCI function.
 #[test]
 fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() {
@@ -251,7 +318,7 @@ fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() 
     assert_line(
         said("elsewhere"),
         str![[r"
-its interface is in another network namespace: its IRQs move only if they are off its node, and its queues and channels are out of reach
+its interface is in another network namespace: its IRQs move only if they are off its node or it is selected, and its queues and channels are out of reach
 
 "]],
     );

@@ -343,4 +343,21 @@ nicpin: --scope: node 7 of the scope does not exist or has no usable CPU
     }
     assert_eq!(machine.nicpin(&["check"]).code, 1);
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+    // What the file and an option want of one interface; two options that only one interface cannot meet.
+    let rule = |set: &str| {
+        let rule = format!("[[rule]]\nmatch = {{ name = \"nic0\" }}\nset = {{ {set} }}\n");
+        machine.write("/etc/nicpin.toml", &rule);
+    };
+    rule("scope = \"node:7\", exclude = \"2-3\"");
+    let said = machine.fails(&["plan", "--rps", "2-3", "nic0"], 64);
+    assert_data_eq!(
+        said,
+        str![[r"
+nicpin: --rps: none of the policy's CPUs for RPS (2-3) can be used
+
+"]]
+    );
+    rule("exclude = \"2-3\"");
+    let both = ["plan", "--scope", "2-3", "--rps", "2-3"];
+    assert_eq!(machine.nicpin(&both).code, 1);
 }
