@@ -100,11 +100,13 @@ impl Plan {
     }
 }
 
-/// Without Hyper-V's channels while packets arrive on the virtual function below.
-pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
+/// Without Hyper-V's channels while packets arrive on the virtual function below; none on a machine with one CPU, where
+/// nothing could be elsewhere.
+pub(crate) fn not_judged(host: &HostSummary, interfaces: &[PlannedInterface]) -> Vec<String> {
     let is_layer = |note: &Note| matches!(note, Note::VmbusChannels { interfaces, .. } if !interfaces.is_empty());
     interfaces
         .iter()
+        .filter(|_| host.online.len() > 1)
         .filter(|interface| interface.link == "up" && !interface.notes.iter().any(is_layer))
         .filter(|interface| !interface.is_judged() && !interface.is_skipped())
         .filter(|interface| !interface.notes.iter().any(Note::is_unknown))

@@ -170,8 +170,8 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let mut plan = Plan {
         hash: hash(&host, &interfaces, &stored.channels),
         class: class(machine),
+        not_judged: not_judged(&host, &interfaces),
         host,
-        not_judged: not_judged(&interfaces),
         interfaces,
         ..stored.clone()
     };

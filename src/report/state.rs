@@ -185,7 +185,7 @@ pub(super) fn state(
         Crowded
     } else if is_worse || channels_asked || differ > 0 && !is_measured {
         Untuned
-    } else if !interface.is_judged() || interface.is_skipped() {
+    } else if !interface.is_judged() && topology.online.len() > 1 || interface.is_skipped() {
         Unsupported
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending
