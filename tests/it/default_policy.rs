@@ -194,6 +194,9 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     );
     assert_eq!(candidates(&plan(&[])), ["0-1", "0-1"]);
     assert!(said(&plan(&[])).unwrap().ends_with(drop_in));
+    machine.put(drop_in, "[Service]\nEnvironmentFile=-/etc/irqbalance.env\n");
+    machine.put("/etc/irqbalance.env", "IRQBALANCE_BANNED_CPULIST=0,4\n");
+    assert_eq!(candidates(&plan(&[])), ["1-3", "5-7"]);
 }
 
 #[test]
