@@ -67,7 +67,7 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
-/// The option that `word` names, of the command `named` or of the only command with it, such as `plan --explain`.
+/// The option or format that `word` names, of the command `named` or of the only command with it, such as `plan --explain`.
 pub fn nearest_option(command: &Command, named: &str, word: &str) -> Option<String> {
     let word = match word {
         "why" | "reason" | "reasons" => "explain",
@@ -84,12 +84,21 @@ pub fn nearest_option(command: &Command, named: &str, word: &str) -> Option<Stri
 }
 
 fn option_of(command: &Command, word: &str) -> Option<String> {
+    let name = command.get_name();
     let mut options = command.get_arguments();
-    let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
+    let Some(option) =
+        options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())
+    else {
+        let mut formats = command
+            .get_arguments()
+            .filter(|option| option.get_id() == "format");
+        let formats = formats.next()?.get_possible_values();
+        let is_format = formats.iter().any(|format| format.matches(word, false));
+        return is_format.then(|| format!("{name} --format {word}"));
+    };
     let takes_value = option.get_action().takes_values();
     let value = option.get_value_names().filter(|_| takes_value);
     let value = value.into_iter().flatten().map(|value| format!(" {value}"));
-    let name = command.get_name();
     Some(format!("{name} --{word}{}", value.format("")))
 }
 
@@ -304,6 +313,7 @@ mod tests {
             ("explain", "plan --explain"),
             ("why", "plan --explain"),
             ("masks", "plan --masks"),
+            ("nagios", "check --format nagios"),
             ("observe", "watch --observe"),
             ("bandwidth", "nodes --bandwidth"),
             ("show", "status"),

@@ -141,7 +141,9 @@ impl Cli {
             Err(help) if help.kind() == ErrorKind::DisplayHelp => {
                 defined().try_get_matches_from(args)?
             }
-            matches => matches.map_err(|error| name_given(error, &args))?,
+            matches => {
+                matches.map_err(|error| with_tip(name_given(error, &args), &command, &args))?
+            }
         };
         let name = matches.subcommand_name().unwrap_or_default();
         if let (Some(reason), Some(command)) =
@@ -184,6 +186,25 @@ fn name_given(mut error: clap::Error, args: &[OsString]) -> clap::Error {
         Err(given) => ContextValue::Strings(given),
     };
     error.insert(ContextKind::PriorArg, given);
+    error
+}
+
+/// Clap takes an unknown option for a value; it may be a format, or an option of another command.
+fn with_tip(mut error: clap::Error, command: &clap::Command, args: &[OsString]) -> clap::Error {
+    let own = args
+        .iter()
+        .skip(1)
+        .find_map(|arg| command.find_subcommand(arg));
+    let option = match (error.kind(), own, error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(own), Some(ContextValue::String(given))) => {
+            nearest_option(command, own.get_name(), given.trim_start_matches('-'))
+        }
+        _ => None,
+    };
+    if let Some(option) = option {
+        let tips = vec![format!("'nicpin {option}' exists").into()];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
     error
 }
 
@@ -248,10 +269,9 @@ fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
         return error;
     }
     let defined = defined();
-    let nearest = nearest_option(&defined, command, selector).or_else(|| {
-        let nearest = nearest_command(&defined, selector);
-        nearest.filter(|_| command == "status").map(str::to_owned)
-    });
+    let nearest = nearest_command(&defined, selector).filter(|_| command == "status");
+    let nearest = nearest.map(str::to_owned);
+    let nearest = nearest.or_else(|| nearest_option(&defined, command, selector));
     let Some(nearest) = nearest else {
         return error;
     };

@@ -61,6 +61,7 @@ fn other_programs_words_point_to_commands() {
         &["undo"],
         &["-q", "topology"],
         &["explain"],
+        &["irqbalance"],
         &["plan", "explain"],
         &["check", "nic0", "explain"],
         &["apply", "dry-run"],
@@ -72,6 +73,13 @@ fn other_programs_words_point_to_commands() {
     let absent = ["undo", "lan", "check"].map(|name| fails(&["apply", name], 1));
     let said = meant.map(|args| fails(args, 64)).concat() + &absent.concat();
     expect("commands-of-others.errors.txt", said);
+    for (args, tip) in [
+        (["check", "--nagios"], "nicpin check --format nagios"),
+        (["status", "--masks"], "nicpin plan --masks"),
+    ] {
+        let run = nicpin(&args);
+        assert!(run.code == 64 && run.stderr.contains(tip), "{run:?}");
+    }
     let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
     assert_eq!((named.code, named.stderr.as_str()), (0, ""));
     assert_eq!(
