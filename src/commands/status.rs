@@ -61,7 +61,16 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let delta = if time.is_zero() || wanted.irqs.is_empty() {
         None
     } else {
-        Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, None)?)
+        let sampled = Sampler::begin(&root, wanted)
+            .and_then(|mut sampler| sampler.over(time, cli.quiet, None));
+        match sampled {
+            // Nobody asked for it, and all else is known.
+            Err(error) if args.seconds.is_none() => {
+                output::say(&format!("interrupts are not watched: {error:#}"));
+                None
+            }
+            sampled => Some(sampled?),
+        }
     };
     let banned = plan
         .irqbalance

@@ -28,8 +28,13 @@ pub(super) fn kind(stat: &FileStat) -> SFlag {
 
 fn check_regular(file: &File) -> io::Result<FileStat> {
     let stat = stat::fstat(file)?;
-    let what = match kind(&stat) {
-        SFlag::S_IFREG => return Ok(stat),
+    check_kind(&stat)?;
+    Ok(stat)
+}
+
+fn check_kind(stat: &FileStat) -> io::Result<()> {
+    let what = match kind(stat) {
+        SFlag::S_IFREG => return Ok(()),
         SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
         SFlag::S_IFIFO => "a FIFO",
         SFlag::S_IFCHR | SFlag::S_IFBLK => "a device",
@@ -59,9 +64,12 @@ fn limit(path: &str) -> u64 {
     }
 }
 
-/// Returns the mode.
+/// Returns the mode. `/dev/null`, by which containers mask files, is an empty file.
 pub(super) fn check_readable(file: &File, path: &str) -> io::Result<u32> {
-    let stat = check_regular(file)?;
+    let stat = stat::fstat(file)?;
+    if kind(&stat) != SFlag::S_IFCHR || stat.st_rdev != stat::makedev(1, 3) {
+        check_kind(&stat)?;
+    }
     check_size(u64::try_from(stat.st_size).unwrap_or(u64::MAX), path)?;
     Ok(stat.st_mode & 0o7777)
 }

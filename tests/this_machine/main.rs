@@ -116,6 +116,11 @@ const TESTS: &[Test] = &[
         programs::a_machine_without_sysfs_is_not_planned,
     ),
     (
+        "a_machine_whose_interrupts_are_masked_has_a_status",
+        &[Need::MountNamespace, Need::Interface],
+        programs::a_machine_whose_interrupts_are_masked_has_a_status,
+    ),
+    (
         "a_full_run_keeps_nothing_from_being_restored",
         &[Need::MountNamespace],
         full_run_directory::a_full_run_keeps_nothing_from_being_restored,

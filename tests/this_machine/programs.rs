@@ -211,6 +211,28 @@ pub fn a_capture_plans_as_this_machine() {
     }
 }
 
+/// Containers mask a file by `/dev/null`. Which names IRQs have is in `/sys`, too.
+pub fn a_machine_whose_interrupts_are_masked_has_a_status() {
+    let (_dir, binary) = copied_binary();
+    let run = |arguments: &str| {
+        let script = format!(
+            "mount --bind /dev/null /proc/interrupts && exec {} {arguments}",
+            binary.display()
+        );
+        let mut run = Command::new("unshare");
+        run.args(["-rm", "sh", "-c", &script]).output().unwrap()
+    };
+    let (watching, without) = (run("status"), run("status --seconds 0"));
+    assert_eq!(
+        (watching.status, watching.stdout),
+        (without.status, without.stdout)
+    );
+    let errors = String::from_utf8(watching.stderr).unwrap();
+    let said =
+        "interrupts are not watched: /proc/interrupts: is empty, as in a container that masks it";
+    assert!(errors.contains(said), "{errors}");
+}
+
 /// `/run` is empty, too: whether this user may lock there is another matter.
 pub fn a_machine_without_sysfs_is_not_planned() {
     let (_dir, binary) = copied_binary();
