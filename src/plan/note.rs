@@ -131,11 +131,11 @@ pub enum Note {
         /// The controller by which packets arrive, with its IRQ.
         controller: Option<String>,
     },
-    #[error("it shares its device and IRQs with {owner}, where they are planned")]
+    #[error("the device and IRQs are those of {owner}, where they are planned")]
     VectorsShared { owner: String, planned: bool },
-    #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
+    #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", few(", ", .others, false))]
     VectorsOfSeveral { others: Vec<String> },
-    #[error("its queues share their IRQs with those of {}", .others.join(", "))]
+    #[error("its queues share their IRQs with those of {}", few(", ", .others, false))]
     VectorsForSeveral { others: Vec<String> },
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },

@@ -4,7 +4,7 @@ use snapbox::str;
 
 use super::{card, vectors};
 use crate::support::host::{fix_of, of, plan_with};
-use crate::support::machine::{MachineSpec, Port, two_nodes};
+use crate::support::machine::{Card, MachineSpec, Port, two_nodes};
 use crate::support::run::{MachineTree, assert_line};
 use nicpin::machine::Role;
 
@@ -152,9 +152,10 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     let names: Vec<String> = (1..=6).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    machine
-        .cards
-        .push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
+    let others = ["eth'1", "eth2", "eth3", "eth4", "eth5"].into_iter();
+    let card = card("mlx4_core", "eth0", 3, 3, 30, &names);
+    let add = |card: Card, name| card.port(Port::new(name, 10_000, 3, 3));
+    machine.cards.push(others.fold(card, add));
     let host = machine.read();
     let eth0 = &host.interfaces[0];
     assert!(eth0.vectors.iter().all(|vector| !eth0.is_idle(vector)));
@@ -179,7 +180,7 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_line(
         owners.to_string(),
         str![[r#"
-its IRQs include those of eth'1: the names do not show which IRQ belongs to which, and all are planned here
+its IRQs include those of eth'1, eth2, eth3 and 2 others: the names do not show which IRQ belongs to which, and all are planned here
 
 "#]],
     );
@@ -192,7 +193,7 @@ its IRQs include those of eth'1: the names do not show which IRQ belongs to whic
     assert_line(
         alone.to_string(),
         str![[r#"
-it shares its device and IRQs with eth0, where they are planned
+the device and IRQs are those of eth0, where they are planned
 
 "#]],
     );
