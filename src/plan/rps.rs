@@ -247,8 +247,10 @@ fn idle_cpus(
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
             // Only if the interface's share of the cores takes more queues.
-            let advised =
-                device::advised_channels(port).filter(|&advised| advised > channels.receiving());
+            // The queues of a card of Hyper-V do not matter while packets arrive on the virtual function below.
+            let is_layer = port.machine.stacked(&interface.name).is_some();
+            let advised = device::advised_channels(port)
+                .filter(|&advised| advised > channels.receiving() && !is_layer);
             let note = advised.map(|advised| Note::MoreQueuesPossible {
                 interface: interface.name.clone(),
                 queues,
