@@ -145,7 +145,7 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let has_ports = texts.keys().any(|id| id.port.is_some());
     let no_interfaces = has_ports && !root.is_there(NET)?;
     match missing.or(no_interfaces.then_some(NET)) {
-        Some(path) => Err(root.io_error(path, Errno::ENOENT)),
+        Some(path) => Err(root.nothing_in(path)),
         None => Ok(machine),
     }
 }

@@ -10,11 +10,12 @@ use nix::errno::Errno;
 
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
-use crate::screen::{Given, count_if_any, with_prefix};
+use crate::screen::{Given, count_if_any, enclose, with_prefix};
 use crate::watch::state;
 use nicpin::apply::{Record, Trial, TrialGuard, irqbalance};
 use nicpin::machine::files::NET;
 use nicpin::machine::selection::without_device;
+use nicpin::machine::wording::few;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::binding::BindingError;
 use nicpin::plan::{Found, Note, Plan, RssUnchanged};
@@ -186,7 +187,16 @@ pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> R
             "network function",
             &format!(" {have} no interface"),
         );
-        missing.push("no interface has a device".to_owned() + &with_prefix(", and ", [without]));
+        let virtuals = machine.others.virtuals.iter();
+        let virtuals = virtuals.filter(|known| known.name != "lo");
+        let virtuals = virtuals.map(|known| format!("{} is {}", known.name, known.kind));
+        let on_host = "; in a container, run nicpin on the host";
+        let virtuals = Some(few(", ", virtuals, false)).filter(|named| !named.is_empty());
+        missing.push(
+            "no interface has a device".to_owned()
+                + &with_prefix(", and ", [without])
+                + &enclose(": ", virtuals, on_host),
+        );
     }
     let missing = missing.join("; ");
     ensure!(
@@ -198,8 +208,7 @@ pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> R
 
 pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
     if let Some(path) = machine.missing() {
-        let (path, answer) = (root.outside(path), Errno::ENOENT.into());
-        bail!(FileError::Io { path, answer });
+        bail!(root.nothing_in(path));
     }
     Ok(())
 }

@@ -280,9 +280,9 @@ pub enum Note {
         "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
     )]
     CgroupsLeftOut,
-    #[error("there is no /proc below this root, so all IRQs are unknown")]
+    #[error("/proc below this root is absent or empty, so all IRQs are unknown")]
     NoProc,
-    #[error("there is no /proc/irq below this root, so all IRQs are unknown")]
+    #[error("/proc/irq below this root is absent or empty, so all IRQs are unknown")]
     NoProcIrq,
     #[error("the machine has one CPU, which receives every interrupt")]
     OneCpu,

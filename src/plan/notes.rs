@@ -181,8 +181,7 @@ fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
         }
     });
     if let Some(channels) = interface.vmbus.clone() {
-        let mut stacked = machine.stacked.iter();
-        let below = stacked.find(|stacked| stacked.name == interface.name);
+        let below = machine.stacked(&interface.name);
         return Note::VmbusChannels {
             device: device.address.clone(),
             controller,

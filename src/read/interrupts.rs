@@ -14,7 +14,7 @@ use bstr::io::BufReadExt as _;
 use crate::cpuset::MAX_CPUS;
 use crate::machine::{CountRow, Counts};
 use crate::read::files::{name_in, number_after, read_again_while};
-use crate::root::{FileError, Result, Root};
+use crate::root::{EMPTY, FileError, Result, Root};
 
 pub const INTERRUPTS: &str = "/proc/interrupts";
 /// A directory for each IRQ (`Documentation/ABI/testing/sysfs-kernel-irq`).
@@ -125,8 +125,6 @@ pub(super) fn read_rows(
         "has no {missing}; is /proc an incomplete copy?"
     )))
 }
-
-const EMPTY: &str = "is empty, as in a container that masks it; fix: run on the host";
 
 pub fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines()

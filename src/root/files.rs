@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
-use nix::errno::Errno::{self, EIO, ENOTDIR, ENXIO, EROFS};
+use nix::errno::Errno::{self, EIO, ENOENT, ENOTDIR, ENXIO, EROFS};
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
 use crate::root::regular::{AT_ONCE, check_readable, check_size, kind, read_whole, text};
 use crate::root::tree::{Entry, Tree, TreeFile, resolve};
-use crate::root::{FileError, Result, errno_of, is_absent};
+use crate::root::{EMPTY, FileError, Result, errno_of, is_absent};
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -244,6 +244,15 @@ impl Root {
         FileError::Content {
             path: self.outside(path),
             reason: reason.into(),
+        }
+    }
+
+    /// About a directory without which nothing can be said.
+    #[doc(hidden)]
+    pub fn nothing_in(&self, path: &str) -> FileError {
+        match self.is_there(path) {
+            Ok(true) => self.content_error(path, EMPTY),
+            _ => self.io_error(path, ENOENT),
         }
     }
 

@@ -22,6 +22,8 @@ use nix::errno::Errno::{
 pub use files::{Recorded, Root};
 pub use trusted::remove_left;
 
+pub(crate) const EMPTY: &str = "is empty, as in a container that masks it; fix: run on the host";
+
 pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
 
 /// A file that could not be read, or has unexpected content.

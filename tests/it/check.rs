@@ -548,8 +548,8 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
         assert_data_eq!(
             run.stderr,
             str![[r"
-nicpin: nic0: the IRQs are unknown, because there is no /proc/irq below this root
-nicpin: nic1: the IRQs are unknown, because there is no /proc/irq below this root
+nicpin: nic0: the IRQs are unknown, because /proc/irq below this root is absent or empty
+nicpin: nic1: the IRQs are unknown, because /proc/irq below this root is absent or empty
 
 "]]
         );

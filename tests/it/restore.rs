@@ -125,7 +125,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         said,
         str![[r"
 nicpin: ROOT/proc/irq: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
-nicpin: ROOT/proc/irq: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
+nicpin: ROOT/proc/irq: is empty, as in a container that masks it; fix: run on the host
 nicpin: ROOT/proc: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
 nicpin: ROOT/sys/class/net: no such file or directory (ENOENT); fix: mount /proc and /sys, or name the root of a machine that has them
 

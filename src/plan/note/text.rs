@@ -65,7 +65,7 @@ pub(super) fn vectors_unreadable(
     if let Some(missing) = missing {
         return write!(
             out,
-            "the IRQs are unknown, because there is no {missing} below this root"
+            "the IRQs are unknown, because {missing} below this root is absent or empty"
         );
     }
     let begin = "none of its queue IRQs can be read: their files in /proc/irq are absent, for ";

@@ -152,7 +152,7 @@ impl Note {
         Some(match self {
             Self::VectorsUnreadable {
                 missing: Some(_), ..
-            } => "mount it, or include it in the copy".into(),
+            } => "run on the host, mount it, or include it in the copy".into(),
             Self::VectorsUnreadable { .. } => "run again, or include them in the copy".into(),
             Self::VectorsVanished { .. } => "run again".into(),
             Self::IrqbalanceUnknown { .. } => "run as root".into(),
