@@ -92,6 +92,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
             });
         }
     }
+    place_above(&mut listed);
     stack_representors(&mut listed, options.settings_only);
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
@@ -182,6 +183,21 @@ pub(crate) fn stack(machine: &mut Machine, mut lowers: BTreeMap<String, Lower>) 
     machine
         .stacked
         .sort_unstable_by_key(|interface| natural(&interface.name));
+}
+
+/// Hyper-V reports of a card the node of its first channel's CPU; its packets arrive on the virtual function below.
+fn place_above(listed: &mut Machine) {
+    let node = |lower: &String| listed.interface(lower).map(|lower| lower.device.node);
+    let above = listed.stacked.iter().filter_map(|stacked| {
+        let below = stacked.lowers.iter().filter_map(node).all_equal_value();
+        Some((stacked.name.clone(), below.ok()??))
+    });
+    let above: BTreeMap<_, _> = above.collect();
+    for interface in &mut listed.interfaces {
+        if let Some(node) = above.get(&interface.name) {
+            interface.device.node = Some(*node);
+        }
+    }
 }
 
 /// A VRF has `IFF_NOARP`, a team has not; neither has a `DEVTYPE`.

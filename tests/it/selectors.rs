@@ -34,6 +34,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
         &format!("{device}/net/eth0/lower_enP1s1"),
         "../../../../../class/net/enP1s1",
     );
+    tree.put(&format!("{device}/numa_node"), "1\n");
     let channels = r#"{"max_rx":0,"max_tx":0,"max_other":0,"max_combined":64,"rx":0,"tx":0,"other":0,"combined":2}"#;
     tree.put("nicpin/ethtool/eth0/channels", channels);
     let plan = tree.plan(&["eth0", "enP1s1"]);
@@ -43,6 +44,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
         [("enP1s1", "eth0".to_owned()), ("eth0", String::new())]
     );
     assert_eq!(planned(of(&plan, "enP1s1")), ["1", "2"]);
+    assert_eq!(of(&plan, "eth0").node, of(&plan, "enP1s1").node);
     let mut notes = of(&plan, "eth0").notes.iter();
     let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
     assert_line(
