@@ -14,6 +14,7 @@ use crate::root::tree::Entry;
 
 const BEFORE_SPI: u32 = 32;
 const BEFORE_PPI: u32 = 16;
+const BEFORE_ESPI: u32 = 4096;
 
 pub(super) fn read(device: &Dir) -> Result<Vec<TreeInterrupt>> {
     let at = format!("/nicpin/device-tree/{}", device.name());
@@ -74,7 +75,7 @@ fn of_controllers(node: &Dir) -> Option<Vec<Number>> {
         while let [controller, after @ ..] = rest {
             let controller = Controller::find(node, *controller)?;
             let (own, after) = after.split_at_checked(controller.cells)?;
-            found.push(controller.number(own)?);
+            found.push((controller.number)(own)?);
             rest = after;
         }
         return Some(found);
@@ -84,12 +85,12 @@ fn of_controllers(node: &Dir) -> Option<Vec<Number>> {
     let controller = Controller::find(node, *cells(&parent).first()?)?;
     let cells = cells(&bytes(node, "interrupts")?);
     let numbers = cells.chunks(controller.cells);
-    numbers.map(|own| controller.number(own)).collect()
+    numbers.map(|own| (controller.number)(own)).collect()
 }
 
 struct Controller {
     cells: usize,
-    is_gic: bool,
+    number: fn(&[u32]) -> Option<Number>,
 }
 
 impl Controller {
@@ -110,7 +111,13 @@ impl Controller {
                     cells: usize::try_from(count)
                         .ok()
                         .filter(|count| (1..=4).contains(count))?,
-                    is_gic: names_in(&compatible).any(is_arms),
+                    number: if names_in(&compatible).any(|name| name == b"arm,gic-v5") {
+                        of_gic_v5
+                    } else if names_in(&compatible).any(is_arms) {
+                        of_gic
+                    } else {
+                        of_another
+                    },
                 });
             }
             let below = level.iter().flat_map(|node| {
@@ -125,13 +132,20 @@ impl Controller {
         }
         None
     }
+}
 
-    fn number(&self, cells: &[u32]) -> Option<Number> {
-        match (self.is_gic, cells) {
-            (true, cells) => Some((gic(cells)?, false)),
-            (false, [0 | 1, number, _, ..] | [number, ..]) => Some((*number, true)),
-            (false, []) => None,
-        }
+fn of_gic(cells: &[u32]) -> Option<Number> {
+    Some((gic(cells)?, false))
+}
+
+fn of_gic_v5(cells: &[u32]) -> Option<Number> {
+    Some((*cells.get(1)?, true))
+}
+
+fn of_another(cells: &[u32]) -> Option<Number> {
+    match cells {
+        [0 | 1, number, _, ..] | [number, ..] => Some((*number, true)),
+        [] => None,
     }
 }
 
@@ -141,7 +155,7 @@ fn guessed(cells: &[u32], names: &[u8]) -> Vec<Number> {
     }
     let of_width = |width: usize| {
         let whole = cells.len() % width == 0;
-        let numbers = cells.chunks(width).map(|cells| Some((gic(cells)?, false)));
+        let numbers = cells.chunks(width).map(of_gic);
         whole.then(|| numbers.collect::<Option<_>>())?
     };
     [3, 4].into_iter().find_map(of_width).unwrap_or_default()
@@ -152,6 +166,7 @@ fn gic(cells: &[u32]) -> Option<u32> {
         // A GIC distinguishes edge and level by one bit of four; a PPI has its CPUs in the bits above.
         [0, number @ 0..=987, 1 | 2 | 4 | 8, ..] => Some(number + BEFORE_SPI),
         [1, number @ 0..=15, _, ..] => Some(number + BEFORE_PPI),
+        [2, number @ 0..=1023, 1 | 2 | 4 | 8, ..] => Some(number + BEFORE_ESPI),
         _ => None,
     }
 }

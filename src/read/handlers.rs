@@ -76,12 +76,12 @@ impl<'a> Handlers<'a> {
         Ok(devices.map(|(irq, _)| *irq).collect())
     }
 
-    /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, and the first of Marvell's MPIC (mvneta;
-    /// `mpic_is_percpu_irq`).
+    /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, the PPIs of a `GICv5`, and the first of Marvell's
+    /// MPIC (mvneta; `mpic_is_percpu_irq`), which has its driver's name in older kernels.
     pub(crate) fn per_cpu(&self) -> Result<BTreeSet<u32>> {
         let is_per_cpu = |chip: &str, number: Option<u32>| match chip {
-            "xen-percpu" => true,
-            "MPIC" => number.is_some_and(|number| number <= 28),
+            "xen-percpu" | "GICv5-PPI" => true,
+            "MPIC" | "armada_370_xp_irq" => number.is_some_and(|number| number <= 28),
             _ => false,
         };
         let irqs = self.chips()?.into_iter();
@@ -89,10 +89,10 @@ impl<'a> Handlers<'a> {
         Ok(irqs.map(|(irq, _)| irq).collect())
     }
 
-    /// IRQs with their numbers at interrupt controllers: Arm's GIC, or others.
+    /// IRQs with their numbers at interrupt controllers: Arm's GIC before `GICv5`, or others.
     pub(crate) fn numbered(&self, of_gic: bool) -> Result<impl Iterator<Item = (u32, u32)>> {
         let irqs = self.chips()?.into_iter();
-        let irqs = irqs.filter(move |(_, (chip, _))| chip.starts_with("GIC") == of_gic);
+        let irqs = irqs.filter(move |(_, (chip, _))| counts_from_sgi(chip) == of_gic);
         Ok(irqs.filter_map(|(irq, (_, number))| Some((irq, number?))))
     }
 
@@ -112,4 +112,9 @@ impl<'a> Handlers<'a> {
             Ok(chips)
         })
     }
+}
+
+/// Whether the numbers of a chip begin with 32 IRQs of each CPU: of Arm's GICs, those before `GICv5`.
+fn counts_from_sgi(chip: &str) -> bool {
+    chip.starts_with("GIC") && !chip.starts_with("GICv5")
 }

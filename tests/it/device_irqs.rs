@@ -604,7 +604,7 @@ fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
         ("SiFive PLIC   6 Edge", "end0"),
         ("SiFive PLIC   5 Edge", "end0"),
         ("MPIC   8 Level", "mvneta"),
-        ("MPIC  10 Level", "mvneta"),
+        ("armada_370_xp_irq  10 Level", "mvneta"),
         ("gpio-mxc   8 Level", "card detect"),
     ];
     let mut text = crate::support::tree::read(tree.dir(), "proc/interrupts");
@@ -625,7 +625,7 @@ fn irqs_of_controllers_with_one_cell_are_found_by_number_and_name() {
             &["64=combined 0 order"]
         ]
     );
-    // Each CPU has the first of an MPIC of its own.
+    // Each CPU has the first of an MPIC of its own, whatever the kernel calls it.
     let movable = known.iter().map(|port| port.vectors[0].movable);
     assert_eq!(movable.collect::<Vec<_>>(), [true, false, false]);
 }
@@ -789,6 +789,7 @@ fn numbers_of_the_device_tree_are_those_of_its_controller() {
             2,
             "thead,th1520-plic\0thead,c900-plic\0",
         ),
+        ("soc/interrupt-controller@6", 5, 3, "arm,gic-v5\0"),
     ] {
         bytes(&format!("{node}/phandle"), &[phandle]);
         bytes(&format!("{node}/#interrupt-cells"), &[cells]);
@@ -834,6 +835,25 @@ fn numbers_of_the_device_tree_are_those_of_its_controller() {
             &[66, 4],
             "macirq\0",
         ),
+        // An SPI of a GICv5, and one of the extended range of a GICv3.
+        (
+            "8.mac",
+            "newmac",
+            "eth2",
+            "mac@8",
+            "interrupts-extended",
+            &[5, 3, 12, 4],
+            "macirq\0",
+        ),
+        (
+            "9.mac",
+            "newmac",
+            "eth3",
+            "mac@9",
+            "interrupts-extended",
+            &[1, 2, 7, 4],
+            "macirq\0",
+        ),
     ] {
         let path = format!("sys/devices/platform/{device}");
         tree.add(&path, "platform", driver, name, 1);
@@ -855,6 +875,8 @@ fn numbers_of_the_device_tree_are_those_of_its_controller() {
         (45, "stm32-exti-h  70 Edge", "end0"),
         (46, "SiFive PLIC  66 Level", "newmac"),
         (47, "GIC-0 102 Level", "disk"),
+        (48, "GICv5-SPI  12 Level", "newmac"),
+        (49, "GIC-0 4103 Level", "eth"),
     ] {
         tree.interrupts(irq, chip, &[action]);
     }
@@ -864,6 +886,10 @@ fn numbers_of_the_device_tree_are_those_of_its_controller() {
         assert_eq!(of("wlan0"), ["43=combined 0 order"]);
         assert_eq!(of("end0"), ["44=combined 0 name", "45=control"]);
         assert_eq!(of("eth1"), ["46=combined 0 order"]);
+        assert_eq!(of("eth2"), ["48=combined 0 order"]);
+        assert_eq!(of("eth3"), ["49=combined 0 order"]);
+        let last = host.interfaces.iter().find(|i| i.name == "eth2").unwrap();
+        assert!(last.vectors[0].movable);
     };
     check(&tree.host());
     let capture = tree.dir().join("host.tar.gz");
