@@ -29,7 +29,7 @@ pub struct Device {
     pub irqs: Vec<u32>,
     /// `irqs` is that line, which other devices may have, too.
     pub has_line: bool,
-    /// By the device tree, if sysfs lists no IRQs.
+    /// By the device tree, if sysfs lists no IRQs: its own, or those of its USB or SDIO controller.
     pub tree: Vec<TreeInterrupt>,
     /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs in sysfs; or the portals
     /// of several devices (DPAA).

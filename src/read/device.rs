@@ -3,7 +3,7 @@
 use crate::cpuset::{CpuSet, shown};
 use crate::drivers::Driver;
 use crate::machine::interface::is_pci_address;
-use crate::machine::{Device, PcieLink};
+use crate::machine::{Device, PcieLink, TreeInterrupt};
 use crate::read::files::{Dir, number, number_after};
 use crate::read::interrupts::numbers;
 use crate::read::others::{PCI, bus_device_above};
@@ -16,7 +16,7 @@ pub(super) fn read_device(
     options: ReadOptions<'_>,
 ) -> Result<Device> {
     // The PCI ancestor of an adapter on USB is its controller, whose vectors are not the adapter's.
-    let controller = controller(link, bus)?;
+    let (controller, of_controller) = controller(link, bus)?.unzip();
     let device = if controller.is_some() {
         link.clone()
     } else {
@@ -63,17 +63,20 @@ pub(super) fn read_device(
         parent,
         irqs,
         has_line,
-        tree: if is_unlisted {
-            device_tree::read(&device)?
-        } else {
-            Vec::new()
+        tree: match of_controller {
+            Some(tree) => tree,
+            None if is_unlisted => device_tree::read(&device)?,
+            None => Vec::new(),
         },
         controller,
     })
 }
 
-/// Driver and IRQs of the controller of a USB or SDIO device.
-fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)>> {
+/// Driver and IRQs; those of the device tree if sysfs lists none.
+type Controller = ((String, Vec<u32>), Vec<TreeInterrupt>);
+
+/// The controller of a USB or SDIO device.
+fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<Controller>> {
     let is_hub: fn(&str) -> bool = match bus {
         Some("usb") => |name| number_after(name, "usb", u32::MAX).is_some(),
         Some("sdio") => |name| name == "mmc_host",
@@ -84,7 +87,13 @@ fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)
     };
     let device = hub.above();
     let driver = device.link_name("driver")?.unwrap_or_default();
-    Ok(Some((driver, read_irqs(&device)?.0)))
+    let irqs = read_irqs(&device)?.0;
+    let tree = if irqs.is_empty() {
+        device_tree::read(&device)?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(((driver, irqs), tree)))
 }
 
 pub(super) fn hex(text: &str) -> Result<u32, String> {

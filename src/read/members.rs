@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::drivers::{ActionName, Driver, DriverPatterns};
 use crate::machine::interface::is_pci_address;
-use crate::machine::{Device, Interface, Role};
+use crate::machine::{Device, Interface, Role, TreeInterrupt};
 use crate::read::handlers::Handlers;
 use crate::read::interrupts::Interrupts;
 use crate::read::queues::Reported;
@@ -38,24 +38,11 @@ impl Members {
         }
         let ports = &*ports;
         let device = &ports[0].interface.device;
-        let mut in_tree = BTreeMap::new();
-        for of_one_cell in [false, true] {
-            let listed = device.tree.iter();
-            let listed = listed.filter(|interrupt| interrupt.of_one_cell == of_one_cell);
-            let listed: BTreeMap<u32, _> = listed.map(|one| (one.hwirq, &one.name)).collect();
-            if listed.is_empty() {
-                continue;
-            }
-            for (irq, number) in handlers.numbered(!of_one_cell)? {
-                let Some(&name) = listed.get(&number) else {
-                    continue;
-                };
-                // Several controllers may have this number.
-                if !of_one_cell || has_own_handler(handlers, ports, irq)? {
-                    in_tree.insert(irq, name.clone());
-                }
-            }
-        }
+        let tree: &[_] = match device.controller {
+            Some(_) => &[],
+            None => &device.tree,
+        };
+        let in_tree = in_tree(handlers, tree, |irq| has_own_handler(handlers, ports, irq))?;
         let is_half = |action: &String| {
             let mut named = classified(ports, action);
             named.any(|named| matches!(named.role, Role::Rx | Role::Tx))
@@ -96,14 +83,42 @@ impl Members {
             .iter()
             .filter(|request| is_of_mac(request))
             .count();
-        let are_all = !device.irqs.is_empty()
-            || in_tree.len() == device.tree.len() && of_mac == in_tree.len();
+        let are_all =
+            !device.irqs.is_empty() || in_tree.len() == tree.len() && of_mac == in_tree.len();
         Ok(Self {
             requested,
             in_tree,
             are_all,
         })
     }
+}
+
+/// IRQs with the numbers of a device tree, each with its name there. `may_be_own`: several controllers may have a number
+/// that is not at a GIC.
+fn in_tree(
+    handlers: &Handlers<'_>,
+    tree: &[TreeInterrupt],
+    may_be_own: impl Fn(u32) -> Result<bool>,
+) -> Result<BTreeMap<u32, Option<String>>> {
+    let mut found = BTreeMap::new();
+    for of_one_cell in [false, true] {
+        let listed = tree
+            .iter()
+            .filter(|interrupt| interrupt.of_one_cell == of_one_cell);
+        let listed: BTreeMap<u32, _> = listed.map(|one| (one.hwirq, &one.name)).collect();
+        if listed.is_empty() {
+            continue;
+        }
+        for (irq, number) in handlers.numbered(!of_one_cell)? {
+            let Some(&name) = listed.get(&number) else {
+                continue;
+            };
+            if !of_one_cell || may_be_own(irq)? {
+                found.insert(irq, name.clone());
+            }
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn classified<'p>(
@@ -177,7 +192,9 @@ pub(super) fn begins_with(action: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
 }
 
-const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
+const USB: [&str; 7] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3", "musb"];
+/// `mmc1`, `fe310000.mmc`, `dw-mci`, `sunxi-mmc`, `mmci-pl18x (cmd)`, `mvsdio`.
+const SDIO: [&str; 4] = ["mmc", "mci", "sdhci", "sdio"];
 const VMBUS: &str = "Hyper-V VMbus";
 
 /// The controller that interrupts for a device, with its IRQs: if the device's path does not tell them, by the
@@ -189,6 +206,7 @@ pub(super) fn controller(
     let Device {
         address,
         controller: known,
+        tree,
         ..
     } = &interface.device;
     let is_vmbus = known.is_none() && interface.vmbus.is_some();
@@ -213,7 +231,7 @@ pub(super) fn controller(
         };
     }
     // Handlers have the number of the bus (`xhci-hcd:usb1`) or of the host (`mmc1`), with which the device's name
-    // begins.
+    // begins, or a name of the host's driver alone.
     let host = address.split(['-', ':']).next().unwrap_or_default();
     let is_bus = host.bytes().all(|byte| byte.is_ascii_digit());
     let of_bus = format!(":usb{host}");
@@ -224,10 +242,19 @@ pub(super) fn controller(
             action == host
         }
     };
+    let kinds = if is_bus { &USB[..] } else { &SDIO };
+    let is_of_kind = |action: &str| kinds.iter().any(|kind| action.contains(kind));
+    let may_be_host = |irq| Ok((handlers.of(irq)?.iter()).any(|action| is_of_kind(action)));
+    let numbers = in_tree(handlers, tree, may_be_host)?;
+    let of_tree = || {
+        let name = |irq| listed.get(irq)?.first();
+        let irqs = numbers.keys().filter(|irq| name(irq).is_some());
+        let irqs = irqs.copied().collect_vec();
+        Some((name(irqs.first()?)?.clone(), irqs))
+    };
     let of_host = named(listed, is_of_host).next();
-    let is_usb = |action: &str| is_bus && USB.iter().any(|name| action.starts_with(name));
-    let only_usb = || named(listed, is_usb).exactly_one().ok();
-    Ok(of_host.or_else(only_usb).or_else(|| known.clone()))
+    let only = || named(listed, is_of_kind).exactly_one().ok();
+    Ok((of_host.or_else(of_tree).or_else(only)).or_else(|| known.clone()))
 }
 
 fn named(

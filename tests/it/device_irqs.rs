@@ -718,25 +718,33 @@ fn the_portals_by_which_packets_arrive_are_named() {
     );
 }
 
-/// Its host's IRQ may have a name of the driver's own (`dw-mci`).
+/// Its host's IRQ may have a name of the driver's own (`dw-mci`): of several the device tree tells which.
 #[test]
-fn a_card_on_sdio_is_not_served_by_the_only_usb_controller() {
+fn a_card_on_sdio_is_served_by_the_irq_of_its_host() {
     let tree = MachineTree::build(&two_nodes([]));
     tree.add("sys/devices/usb5/5-1:1.0", "usb", "r8152", "eth1", 1);
-    let card = "sys/devices/platform/mmc_host/mmc0/mmc0:0001/mmc0:0001:1";
-    tree.add(card, "sdio", "brcmfmac", "wlan0", 1);
-    tree.interrupts(30, "GICv3", &["xhci-hcd:usb4", "dw-mci"]);
-    let plan = tree.nicpin(&["plan", "--json"]).json();
-    let of = |name| {
-        plan["interfaces"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|i| i["name"] == name)
+    let host = "sys/devices/platform/fe310000.mmc";
+    let card = format!("{host}/mmc_host/mmc2/mmc2:0001/mmc2:0001:1");
+    tree.add(&card, "sdio", "brcmfmac", "wlan0", 1);
+    let controllers = || {
+        let plan = tree.nicpin(&["plan", "--json"]).json();
+        let interfaces = plan["interfaces"].as_array().unwrap().iter();
+        let arrives = interfaces.map(|port| note(port, "no-vectors")["controller"].clone());
+        arrives.collect::<Vec<_>>()
     };
-    let controller = |name| note(of(name).unwrap(), "no-vectors")["controller"].to_string();
-    assert!(controller("eth1").contains("xhci"));
-    assert!(!controller("wlan0").contains("xhci"));
+    tree.interrupts(30, "GICv3 38 Level", &["xhci-hcd:usb4"]);
+    tree.interrupts(31, "GICv3 39 Level", &["dw-mci"]);
+    assert_eq!(controllers(), ["xhci-hcd (IRQ 30)", "dw-mci (IRQ 31)"]);
+    tree.interrupts(40, "GICv3 40 Level", &["dw-mci"]);
+    assert_eq!(controllers(), ["xhci-hcd (IRQ 30)", "its controller"]);
+    let node = tree.path(&format!("{host}/of_node"));
+    std::fs::create_dir_all(&node).unwrap();
+    std::fs::write(
+        node.join("interrupts"),
+        [0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 4],
+    )
+    .unwrap();
+    assert_eq!(controllers(), ["xhci-hcd (IRQ 30)", "dw-mci (IRQ 40)"]);
 }
 
 /// Where a CPU could not hold all IRQs of the machine, those of other devices are counted.
