@@ -168,6 +168,13 @@ impl Names {
             Virtqueue if number % 2 == 0 => (Rx, Some(number / 2)),
             Virtqueue => (Tx, Some(number / 2)),
             Rank => (role, Some(rank + self.count_before(role, named.number)?)),
+            // As many as queues of both directions: the first send.
+            PairedRank if role == Combined && peers.len() == self.rx + self.tx => {
+                match rank.checked_sub(u32::try_from(self.tx).ok()?) {
+                    None => (Tx, Some(rank)),
+                    receives => (Rx, receives),
+                }
+            }
             PairedRank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
             TxThenRx => match number.checked_sub(count_of(peers)? / 2) {

@@ -392,6 +392,46 @@ fn every_driver_by_its_names() {
             vec!["e0", "e0-Tx-0", "e0-Tx-1", "e0-TxRx-2", "e0-TxRx-3"],
             vec!["101=Rx 0", "99=Tx 0", "102=Rx 1", "100=Tx 1", "98=Control"],
         ),
+        (
+            "fbnic",
+            2,
+            2,
+            vec!["e0-TxRx-0", "e0-TxRx-1", "e0-TxRx-2", "e0-TxRx-3"],
+            vec!["100=Rx 0", "98=Tx 0", "101=Rx 1", "99=Tx 1"],
+        ),
+        // What is not a queue's.
+        (
+            "ixgbevf",
+            1,
+            1,
+            vec!["e0-TxRx-0", "e0:mbx"],
+            vec!["98=Combined 0", "99=Control"],
+        ),
+        (
+            "enic",
+            1,
+            1,
+            vec!["e0-rx-0", "e0-tx-0", "0000:3b:00.0-admin"],
+            vec!["98=Rx 0", "99=Tx 0", "100=Control"],
+        ),
+        (
+            "habanalabs",
+            1,
+            1,
+            vec![
+                "gaudi2 cpu eq",
+                "gaudi2 cn0 qpc1 EQ",
+                "gaudi2 user completion",
+            ],
+            vec!["99=Data", "98=Control", "100=Control"],
+        ),
+        (
+            "ipa",
+            1,
+            1,
+            vec!["gsi", "ipa"],
+            vec!["98=Combined 0", "99=Control"],
+        ),
         // Without the vectors of its queues that of the MAC has all.
         ("niu", 4, 4, vec!["e0:MAC"], vec!["98=Combined 0"]),
         (

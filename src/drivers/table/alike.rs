@@ -3,11 +3,14 @@
 /// The bare interface name, always or if there is one vector.
 pub(super) const BARE: &[&str] = &["{if} = combined if alone"];
 
-/// igb and its relatives number queues, ixgbe and its relatives vectors, which may have several queues.
+/// igb and its relatives number queues, ixgbe and its relatives vectors, which may have several queues. Linux 2.6 has a
+/// word behind the interface's name (`ixgbe_msix_lsc`, `ixgbevf_msix_mbx`).
 pub(super) const INTEL: &[&str] = &[
     "{if} = combined if alone",
     "{if}-{way}-{n}",
     "{if}-unused = control",
+    "{if}:lsc = control",
+    "{if}:mbx = control",
 ];
 
 /// AEQCEQ also signals asynchronous events. Linux 6.1 and older give no number.

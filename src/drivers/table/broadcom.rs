@@ -10,6 +10,7 @@ const BNXT: &[&str] = &[
     "{if}-tx-{n} = tx by order, cut 17",
     "bnxt_re-nq-{n}@pci:{pci} = rdma",
     "bnxt_re-{x}@pci:{pci} = control",
+    "bng_re-{x}@pci:{pci} = control",
     "bnxt_qplib_nq-{n} = rdma",
     "bnxt_qplib_{x} = control",
 ];

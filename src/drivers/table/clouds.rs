@@ -76,6 +76,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{x}-vq-{n} = combined of vdpa",
             "virtio{h}-config = control",
             "virtio{h}-control = control",
+            "virtio{h}-avq.{h} = control",
         ],
         &["virtio0-input.0 = rx 0", "virtio3 = combined"],
     )
@@ -156,8 +157,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["{if}-queue{n} = combined", "{if}-aff = control"],
         &["eth0-queue0 = combined 0"],
     ),
-    // With vectors for one direction, receiving vectors have the higher numbers, and both have the same name
-    // (fbnic_txrx.c:971).
+    // With vectors for one direction, receiving vectors have the higher numbers; in newer kernels (7.3) both have the same
+    // name (`fbnic_napi_name_irqs`, `fbnic_alloc_napi_vectors`).
     Driver::new(
         "fbnic",
         &[

@@ -16,7 +16,7 @@ const SFC: &[&str] = &[
 const TXGBE: &[&str] = &[
     "{if} = combined if alone",
     "{if}-TxRx-{n} = combined by order",
-    "txgbe-link-irq = control",
+    "txgbe-{x} = control",
 ];
 
 const SETS_AT_PROBE: [&str; 4] = [
@@ -217,6 +217,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-{way}-{n}",
             "{if}-err = control",
             "{if}-notify = control",
+            "{pci}-admin = control",
         ],
         &["eth0-rx-0 = rx 0"],
     )
@@ -263,6 +264,25 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}:MSI-X-{h}-TX = tx",
         ],
         &["eth0 = combined"],
+    ),
+    // Gaudi 2: each port has an event queue for what it sent and received, and for its link; the rest is the accelerator's
+    // (gaudi2_irq_name; hbl_cn, gaudi2_cn_eq_irq_name).
+    Driver::new(
+        "habanalabs",
+        &[
+            "gaudi2 cn{h} qpc{h} EQ = data",
+            "gaudi2 vdec {x} = control",
+            "gaudi2 {x}completion = control",
+            "gaudi2 cpu eq = control",
+            "gaudi2 eq error = control",
+            "gaudi2 tpc assert = control",
+            "gaudi2 unexpected error = control",
+        ],
+        &[
+            "gaudi2 cn11 qpc1 EQ = data",
+            "gaudi2 completion = control",
+            "gaudi2 user completion = control",
+        ],
     ),
     // The MAC's vector also has queue 0.
     Driver::new(

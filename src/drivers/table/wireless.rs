@@ -27,6 +27,17 @@ pub(super) const DRIVERS: &[Driver] = &[
         &["ce5 = control"],
     )
     .facts(&[KeepsAffinity]),
+    // Qualcomm's IP accelerator: its DMA engine interrupts for packets (ipa/gsi.c).
+    Driver::new(
+        "ipa",
+        &[
+            "gsi = combined",
+            "ipa = control",
+            "ipa-clock-query = control",
+            "ipa-setup-ready = control",
+        ],
+        &[],
+    ),
     // Modems: rings of packets and of commands have IRQs of one name (bus/mhi/host/init.c, mhi_init_irq_setup).
     Driver::new(
         "mhi_net mhi-pci-generic",
@@ -65,6 +76,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "misc-{x} = control",
             "sw-exception = control",
             "watchdog = control",
+            "UserPD{x} = control",
         ],
         &["reo2host-destination-ring4 = data"],
     ),
