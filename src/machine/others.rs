@@ -178,6 +178,8 @@ pub enum OtherTool {
     },
     /// A `.link` file of systemd-udevd with `IRQAffinityPolicy=`.
     LinkFile { path: String, policy: String },
+    /// A `.link` file with `ReceivePacketSteeringCPUMask=` (systemd 256 and newer).
+    LinkRps { path: String, mask: String },
 }
 
 /// A running irqbalance.

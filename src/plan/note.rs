@@ -320,6 +320,10 @@ pub enum Note {
         "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the affinity of matching devices' IRQs when the devices appear or are moved"
     )]
     LinkIrqAffinity { path: String, policy: String },
+    #[error(
+        "{path} has ReceivePacketSteeringCPUMask={mask}: systemd-udevd sets RPS of all receive queues of matching devices when the devices appear or are moved"
+    )]
+    LinkRps { path: String, mask: String },
 
     // Reports.
     #[error("an apply --try of {seconds} s {}", if *.unwatched { "was not confirmed, and the process that would restore the settings before it has ended: the next apply restores them" } else { "waits to be confirmed; otherwise the settings before it are restored" })]

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 pub(in crate::read) use process::stat_of;
 
 use crate::machine::OtherTools;
-use crate::machine::others::OtherTool::{self, CloudScript, LinkFile, Tuned};
+use crate::machine::others::OtherTool::{self, CloudScript, LinkFile, LinkRps, Tuned};
 use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
 
@@ -144,9 +144,20 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 // The value is one word; a comment may follow.
                 let policy = value.and_then(|value| value.split_ascii_whitespace().next());
                 links.extend(policy.map(|policy| LinkFile {
-                    path,
+                    path: path.clone(),
                     policy: policy.to_owned(),
                 }));
+                let mask = values(&text, "ReceivePacketSteeringCPUMask").last();
+                let is_of_mask = |word: &&str| {
+                    let is_list =
+                        |text: &str| text.bytes().all(|byte| b"0123456789-,".contains(&byte));
+                    ["all", "disable"].contains(word) || is_list(word)
+                };
+                let words = mask.into_iter().flat_map(str::split_ascii_whitespace);
+                let mask = words.take_while(is_of_mask).join(" ");
+                if !mask.is_empty() {
+                    links.push(LinkRps { path, mask });
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use itertools::chain;
+use itertools::{Itertools as _, chain};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::Machine;
@@ -80,7 +80,7 @@ pub(crate) fn other_tools(plan: &Plan, irqbalance_version: Option<&str>) -> Vec<
     let irqbalance = plan.irqbalance.iter().filter(|running| !running.lasts);
     let others = plan.notes.iter().filter_map(|note| match note {
         Note::TunedRunning { .. } => Some("tuned"),
-        Note::LinkIrqAffinity { .. } => Some("systemd-udevd"),
+        Note::LinkIrqAffinity { .. } | Note::LinkRps { .. } => Some("systemd-udevd"),
         Note::CloudScript { path, .. } => Some(path),
         _ => None,
     });
@@ -90,6 +90,7 @@ pub(crate) fn other_tools(plan: &Plan, irqbalance_version: Option<&str>) -> Vec<
             None => "irqbalance".to_owned(),
         })
         .chain(others.map(str::to_owned))
+        .unique()
         .collect()
 }
 

@@ -188,7 +188,7 @@ fn writers(done: &Applied, is_affinity: bool) -> Vec<String> {
         }
         OtherTool::CloudScript { path, .. } => Some(path.clone()),
         // systemd-udevd writes when a device is added, which is an event of the kernel.
-        OtherTool::Tuned { .. } | OtherTool::LinkFile { .. } => None,
+        OtherTool::Tuned { .. } | OtherTool::LinkFile { .. } | OtherTool::LinkRps { .. } => None,
     });
     irqbalance.chain(others).collect()
 }

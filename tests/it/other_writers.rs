@@ -92,6 +92,14 @@ fn other_tools_that_write_affinities_are_named() {
             &[],
         ),
         (
+            vec![link(
+                "/etc/systemd/network/20-rps.link",
+                "[Link]\nReceivePacketSteeringCPUMask=0-3 6 ; all",
+            )],
+            "link-rps",
+            &["20-rps.link", "CPUMask=0-3 6:", "RPS"],
+        ),
+        (
             vec![link("/usr/bin/google_set_multiqueue", "#!/bin/bash")],
             "cloud-script",
             &["/usr/bin/google_set_multiqueue", "XPS"],
@@ -110,7 +118,12 @@ fn other_tools_that_write_affinities_are_named() {
         let text = good(&machine, &["plan"]);
         assert!(names(&text), "{files:?}: {text}");
         let plan = machine.nicpin(&["plan", "--format", "json"]).json();
-        let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
+        let known = [
+            "tuned-running",
+            "link-irq-affinity",
+            "link-rps",
+            "cloud-script",
+        ];
         let codes = plan["notes"]
             .as_array()
             .unwrap()

@@ -162,7 +162,7 @@ impl Note {
             Self::TunedRunning { .. } => {
                 "run nicpin apply after tuned: After=tuned.service in its unit".into()
             }
-            Self::LinkIrqAffinity { .. } => {
+            Self::LinkIrqAffinity { .. } | Self::LinkRps { .. } => {
                 "remove the line, or run nicpin apply after such events".into()
             }
             // A ban by IRQ number would apply to another IRQ after a reboot.

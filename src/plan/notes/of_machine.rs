@@ -104,6 +104,7 @@ impl From<&OtherTool> for Note {
                 setting,
             },
             OtherTool::LinkFile { path, policy } => Self::LinkIrqAffinity { path, policy },
+            OtherTool::LinkRps { path, mask } => Self::LinkRps { path, mask },
         }
     }
 }
