@@ -57,8 +57,9 @@ impl<'a> Handlers<'a> {
             chip => chip,
         };
         let chip = chip.unwrap_or_default();
-        // With interrupt remapping the name has this prefix.
+        // Prefixes of interrupt remapping, and of Hyper-V in newer kernels (`HV-PCI-MSIX-0002:00:02.0`).
         let chip = chip.strip_prefix("IR-").unwrap_or(&chip);
+        let chip = chip.strip_prefix("HV-").unwrap_or(chip);
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
@@ -114,7 +115,8 @@ impl<'a> Handlers<'a> {
     }
 }
 
-/// Whether the numbers of a chip begin with 32 IRQs of each CPU: of Arm's GICs, those before `GICv5`.
+/// Whether the numbers of a chip begin with 32 IRQs of each CPU: of Arm's GICs, those before `GICv5`. Names of domains above
+/// them may begin alike, and count by device or from 0: `GICv2m-PCI-MSIX-0000:01:00.0`, `GICP-ICU-NSR-...`.
 fn counts_from_sgi(chip: &str) -> bool {
-    chip.starts_with("GIC") && !chip.starts_with("GICv5")
+    matches!(chip, "GIC" | "GICv2" | "GICv3") || chip.starts_with("GIC-")
 }

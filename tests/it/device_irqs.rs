@@ -765,7 +765,9 @@ fn vectors_that_other_devices_hold_are_counted_on_x86() {
         tree.put(&format!("proc/irq/{irq}/effective_affinity_list"), "1");
     }
     assert_eq!(tree.host().vectors_held, Some([(1, 30)].into()));
-    let text = crate::support::tree::read(tree.dir(), "proc/interrupts");
+    let text = crate::support::tree::read(tree.dir(), "proc/interrupts").replace("IR-", "");
+    tree.put("proc/interrupts", &text.replace("PCI-MSI", "HV-PCI-MSI"));
+    assert_eq!(tree.host().vectors_held, Some([(1, 30)].into()), "Hyper-V");
     tree.put("proc/interrupts", &text.replace("PCI-MSI", "ITS-MSI"));
     assert_eq!(tree.host().vectors_held, None, "Arm's CPUs have no vectors");
 }
@@ -885,6 +887,7 @@ fn numbers_of_the_device_tree_are_those_of_its_controller() {
         (47, "GIC-0 102 Level", "disk"),
         (48, "GICv5-SPI  12 Level", "newmac"),
         (49, "GIC-0 4103 Level", "eth"),
+        (50, "GICP-ICU-NSR-f21e0000.icu  93 Level", "other"),
     ] {
         tree.interrupts(irq, chip, &[action]);
     }
