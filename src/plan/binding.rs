@@ -166,7 +166,7 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
         .filter(|cpus| !cpus.is_empty() && *cpus != topology.online)
         .ok_or_else(|| {
             BindingError(format!(
-                "{}: its node is unknown (numa_node is -1); fix: choose one with --node N",
+                "{}: its node is unknown (numa_node is -1 or missing); fix: choose one with --node N",
                 interface.name
             ))
         })?;

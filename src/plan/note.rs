@@ -46,7 +46,7 @@ pub enum Note {
     Elsewhere,
 
     // Nodes and candidate CPUs.
-    #[error("{}; all CPUs are treated as equally near", if *.named { "the device's node could not be determined" } else { "the device's node is unknown (numa_node is -1)" })]
+    #[error("{}; all CPUs are treated as equally near", if *.named { "the device's node could not be determined" } else { "the device's node is unknown (numa_node is -1 or missing)" })]
     NodeUnknown {
         /// Whether `numa_node` is a node that the machine does not have.
         named: bool,

@@ -247,7 +247,7 @@ fn without_a_far_node_nothing_runs() {
         ended.map(|(_, said)| said).concat(),
         str![[r"
 nicpin: no node with CPUs is remote from em1: node 0 is near
-nicpin: nic5: its node is unknown (numa_node is -1); fix: choose one with --node N
+nicpin: nic5: its node is unknown (numa_node is -1 or missing); fix: choose one with --node N
 nicpin: node 9 does not exist; nodes with CPUs: 0-3
 nicpin: no interface matches `eth7`; nearest are nic7, nic0, nic1, nic2, nic3 (of 8)
 nicpin: the command would run on this machine, not on the one that --root names
