@@ -343,8 +343,13 @@ pub(crate) fn heading(
     let colon = if are_there { ":" } else { "; IRQs to" };
     let node = text_or(node, "unknown");
     let driver = driver.unwrap_or("(driver unknown)");
+    // A function without an interface here has the address as its name.
+    let after_name = device
+        .strip_prefix(name)
+        .filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let device = after_name.map_or_else(|| format!(" {device}"), str::to_owned);
     let (cpus, cores) = (cpu_list(candidates), count(cores, "core"));
-    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} {cpus} ({cores})")
+    format!("{name}  {driver}{device}{speed}, node {node}{by}{colon} {cpus} ({cores})")
 }
 
 pub(crate) fn short_speed(mbps: u32) -> String {

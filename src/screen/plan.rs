@@ -132,7 +132,7 @@ fn add_interface(page: &mut Page, plan: &Plan, interface: &PlannedInterface, det
     );
     let link = with_prefix(
         "; link ",
-        Some(&interface.link).filter(|link| *link != "up"),
+        Some(&interface.link).filter(|link| *link != "up" && interface.name != interface.device),
     );
     let via = with_prefix("; via ", Some(interface.via.join(", ")));
     let rules = with_prefix("; by rule ", Some(interface.rules.iter().join(", ")));

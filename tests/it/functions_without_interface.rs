@@ -63,6 +63,9 @@ not planned: 0000:82:00.0 (driver efa, no interface here)
     assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
     // It can be judged: its one vector is as good where it is.
     assert_eq!(tree.nicpin(&["check", "0000:82:00.0"]).code, 0);
+    // Its name is its address, and it has no link.
+    let plan = tree.nicpin(&["plan", "0000:82:00.0"]).stdout;
+    assert!(plan.contains("\n0000:82:00.0  efa, node 0: CPUs"), "{plan}");
 }
 
 /// Of a CAN controller, whose class is that of network controllers.
