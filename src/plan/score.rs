@@ -359,9 +359,11 @@ fn queues_by_core<'a>(
             let (_, on) = irqs.place_now(vector);
             (vector.queue_id(), on)
         });
+        // Its rx and tx may be on two threads of a core.
+        let core = |cpu: Option<u32>| irqs.locations.of(cpu?).map(|place| place.core);
         let queues = queues
             .sorted_unstable()
-            .dedup()
+            .dedup_by(|(a, on), (b, at)| a == b && core(*on) == core(*at))
             .map(|(queue, cpu)| (queue == Some(QueueId::Number(0)), cpu));
         // Each busy-polling thread that keeps its CPU counts as a queue.
         let stays = |thread: &&NapiThread| {

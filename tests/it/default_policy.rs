@@ -294,6 +294,21 @@ fn rule_3_a_queues_rx_and_tx_vectors_share_a_cpu() {
     assert_eq!(plan.score.max_vectors_per_core, 1);
 }
 
+/// A core that serves one queue on its two threads is not crowded, and never takes more than a port carries.
+#[test]
+fn rule_3_a_queues_rx_and_tx_vectors_on_threads_of_a_core_are_one_queue() {
+    let mut host = machine(1, 2, 2, 2);
+    add(&mut host, "eth0", Some(0), 1);
+    let vector = |(irq, role, cpu)| {
+        let mut vector = vector(irq, role, Some(0), &mask(&host, &set(cpu)));
+        vector.effective = Some(set(cpu));
+        vector
+    };
+    let vectors = [(40, Role::Rx, "1"), (41, Role::Tx, "3")].map(vector);
+    host.interfaces[0].vectors = vectors.to_vec();
+    assert_eq!(plan(&host).score_now.max_vectors_per_core, 1);
+}
+
 #[test]
 fn rule_3_idle_vectors_go_last_and_are_not_counted() {
     let mut host = machine(1, 4, 1, 4);
