@@ -25,8 +25,8 @@ pub struct WatchRunArgs {
     #[arg(long)]
     avoid_exclusive: bool,
 
-    /// Leave this setting alone while it is planned so
-    #[arg(long, value_name = "SETTING", value_parser = RestoredSetting::parse)]
+    /// Leave this setting unchanged while it is planned so
+    #[arg(long, value_name = "JSON", value_parser = |text: &str| serde_json::from_str::<RestoredSetting>(text))]
     leave: Vec<RestoredSetting>,
 
     /// The command line of the watcher

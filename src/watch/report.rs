@@ -142,29 +142,6 @@ impl RestoredSetting {
         }
     }
 
-    pub fn as_argument(&self) -> String {
-        let ChangedSetting {
-            name,
-            interface,
-            path,
-        } = &self.setting;
-        format!("{name}\t{interface}\t{path}\t{}", self.value)
-    }
-
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let mut parts = text.splitn(4, '\t').map(str::to_owned);
-        let mut next = || parts.next().ok_or("no setting with its value");
-        Ok(Self {
-            setting: ChangedSetting {
-                name: next()?.into(),
-                interface: next()?,
-                path: next()?,
-            },
-            value: next()?,
-            writers: Vec::new(),
-        })
-    }
-
     pub fn is_same(&self, other: &Self) -> bool {
         self.setting == other.setting && self.value == other.value
     }

@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::getpid;
+use serde_json::json;
 
 use crate::screen;
 use crate::start::seconds_since_1970 as wall;
@@ -267,7 +268,7 @@ impl Loop<'_> {
             ));
         }
         let leave = self.decisions.contended.unrestored_settings(now);
-        let leave = leave.flat_map(|(left, _)| ["--leave".to_owned(), left.as_argument()]);
+        let leave = leave.flat_map(|(left, _)| ["--leave".to_owned(), json!(left).to_string()]);
         let started = self.child(leave);
         let shown = WatcherRun {
             at: wall(),

@@ -320,9 +320,17 @@ fn a_new_irq_behind_a_queue_is_restored_at_once() {
     good(&machine, &["apply"]);
     let leave = |interface: &str, path: &str, value: &str| {
         machine.write(IRQ, "ff\n");
-        let setting = ["0000:21:00.0 port 0 vector rx 0", interface, path, value].join("\t");
+        let name = "0000:21:00.0 port 0 vector rx 0";
+        let setting = json!({ "name": name, "interface": interface, "path": path, "value": value });
         let mut run = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-        run.args(["watch-run", "--leave", &setting, "--", "watch", "--root"]);
+        run.args([
+            "watch-run",
+            "--leave",
+            &setting.to_string(),
+            "--",
+            "watch",
+            "--root",
+        ]);
         let run = run.arg(machine.path("/")).output().unwrap();
         assert!(run.status.success(), "{run:?}");
         affinity(&machine, IRQ)
