@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
 
 use crate::screen::Given;
-use nicpin::machine::wording::{selector, word};
+use nicpin::machine::wording::{nearest, selector, word};
 
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
@@ -102,7 +102,7 @@ fn option_of(command: &Command, word: &str) -> Option<String> {
     Some(format!("{name} --{word}{}", value.format("")))
 }
 
-/// Returns `None` if the word is no beginning, and more than two letters, or half of them, differ.
+/// The command that another program calls so, that begins so, or of which the word may be a misspelling.
 pub fn nearest_command<'c>(command: &'c Command, word: &str) -> Option<&'c str> {
     let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
     if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
@@ -113,12 +113,11 @@ pub fn nearest_command<'c>(command: &'c Command, word: &str) -> Option<&'c str> 
     if let (Some(name), None) = (begun.next(), begun.next()) {
         return Some(name);
     }
-    let (distance, name) = command
-        .get_subcommands()
-        .flat_map(Command::get_name_and_visible_aliases)
-        .map(|name| (strsim::damerau_levenshtein(word, name), name))
-        .min()?;
-    (distance <= 2 && distance * 2 < word.len()).then_some(name)
+    let commands = command.get_subcommands();
+    nearest(
+        word,
+        commands.flat_map(Command::get_name_and_visible_aliases),
+    )
 }
 
 /// Words of other programs, with the command that they mean.

@@ -12,8 +12,8 @@ pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", one_or(number, "", "s"))
 }
 
-/// The word that a number has.
-pub(crate) fn one_or<'a>(number: usize, one: &'a str, many: &'a str) -> &'a str {
+/// `one` for 1, else `many`: `is`, `are`.
+pub fn one_or<'a>(number: usize, one: &'a str, many: &'a str) -> &'a str {
     if number == 1 { one } else { many }
 }
 
@@ -45,6 +45,15 @@ pub fn speed(mbps: u32) -> String {
     } else {
         format!("{mbps} Mbit/s")
     }
+}
+
+/// The word that `typed` may be a misspelling of: at most two letters, and less than half of them, differ.
+pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let words = words.into_iter();
+    let (distance, word) = words
+        .map(|word| (strsim::damerau_levenshtein(typed, word), word))
+        .min()?;
+    (distance <= 2 && distance * 2 < typed.len()).then_some(word)
 }
 
 /// An interface as a selector, since a leading dash begins an option.

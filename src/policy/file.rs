@@ -9,6 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
+use crate::machine::wording::nearest;
 use crate::policy::setting::{PolicyEntry, PolicyValue};
 use crate::policy::table::{SETTINGS, SKIP};
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
@@ -297,15 +298,9 @@ fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
 
 fn unknown(what: &str, key: &TomlKey<'_>, known: &[&str]) -> Wrong {
     let name = key.get_ref().as_ref();
-    let fix = match known
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .min()
-    {
-        Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
-            format!("did you mean `{near}`?")
-        }
-        _ => format!("expected one of {}", known.join(", ")),
+    let fix = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("expected one of {}", known.join(", ")),
     };
     at(key, format!("unknown {what} `{name}`; {fix}"))
 }

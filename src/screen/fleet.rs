@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 
 use crate::fleet::fold::fold;
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{count, differ, enclose, few, group_sorted, text_if, text_or};
+use crate::screen::{count, differ, enclose, few, group_sorted, one_or, text_if, text_or};
 
 /// `all`: also the hosts of each class and plan that do not deviate.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
@@ -46,23 +46,19 @@ fn headline(fleet: &Fleet<'_>) -> String {
     let not_judged = fleet.not_judged.iter();
     let not_judged = not_judged.map(|group| group.interfaces.len() * group.count);
     let not_judged = not_judged.sum();
-    let interfaces = match not_judged {
-        1 => "interface cannot be judged",
-        _ => "interfaces cannot be judged",
-    };
+    let s = one_or(not_judged, "", "s");
+    let interfaces = format!("interface{s} cannot be judged");
     let parts = [
         (fleet.differ, &*differ),
         (fleet.undetermined, "could not be determined"),
-        (not_judged, interfaces),
+        (not_judged, &interfaces),
         (fleet.failed.len(), "could not be read"),
     ]
     .into_iter()
     .filter(|(many, _)| *many > 0)
     .map(|(many, what)| format!("; {} {what}", thousands(many)));
-    let classes = match fleet.classes.len() {
-        1 => "1 class".into(),
-        classes => thousands(classes) + " classes",
-    };
+    let classes = fleet.classes.len();
+    let classes = thousands(classes) + one_or(classes, " class", " classes");
     format!(
         "{}, {classes}, {}: {} as planned{}\n",
         hosts(fleet.hosts),
@@ -135,7 +131,7 @@ fn describe_machine(shape: &Shape) -> String {
 }
 
 fn hosts(many: usize) -> String {
-    thousands(many) + if many == 1 { " host" } else { " hosts" }
+    thousands(many) + one_or(many, " host", " hosts")
 }
 
 /// Characters of a list without `all`.

@@ -3,7 +3,9 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
-use crate::screen::{count, count_if_any, enclose, join_nonempty, text_if, text_or, with_prefix};
+use crate::screen::{
+    count, count_if_any, enclose, join_nonempty, one_or, text_if, text_or, with_prefix,
+};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
 
@@ -70,7 +72,7 @@ fn spread(flows: &Flows, total: usize, page: &mut Page) {
         Some(most) => format!(
             "{} of {total} {} on CPU {}, queue {} of {}.",
             most.flows,
-            if most.flows == 1 { "arrives" } else { "arrive" },
+            one_or(most.flows, "arrives", "arrive"),
             most.cpu,
             most.queue,
             most.interface

@@ -37,7 +37,7 @@ use nicpin::cpuset::{CpuSet, NumberSet, short};
 use nicpin::machine::Role;
 use nicpin::machine::Role::Combined;
 use nicpin::machine::wording::cpu_list;
-pub(crate) use nicpin::machine::wording::{count, few, speed};
+pub(crate) use nicpin::machine::wording::{count, few, one_or, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::{HostSummary, NodeSource, Note};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
@@ -49,7 +49,7 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
 /// Characters of a message, and of a value in a table: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
 pub(crate) const QUOTED: usize = 200;
-/// In place of a fix.
+/// Printed in place of the command that fixes it: apply would be refused again.
 pub(crate) const REFUSED: &str = "The kernel refused what apply wrote.";
 
 /// Escapes control characters as JSON does (`\u001b`), which keeps the value of JSON; newlines and tabs stay.
@@ -146,11 +146,11 @@ pub(crate) fn interface_or_machine(interface: &str) -> String {
 }
 
 pub(crate) fn is(many: usize) -> &'static str {
-    if many == 1 { "is" } else { "are" }
+    one_or(many, "is", "are")
 }
 
 pub(crate) fn differ(many: usize) -> &'static str {
-    if many == 1 { "differs" } else { "differ" }
+    one_or(many, "differs", "differ")
 }
 
 pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> String {
@@ -371,7 +371,7 @@ pub(crate) fn rate(per_second: f64) -> String {
 }
 
 pub(crate) fn moves(irqs: usize) -> String {
-    count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
+    count(irqs, "IRQ") + one_or(irqs, " moves", " move")
 }
 
 /// Says, for example, ` 2 IRQs move at the next interrupt.`; nothing if none does.
