@@ -7,7 +7,7 @@ use crate::screen::state::{moving, tone, why};
 use crate::screen::status::{MOST_INTERFACES, more_rows};
 use crate::screen::{
     Given, REFUSED, count, cpus, differ, enclose, group_sorted, interface_or_machine, is,
-    judged_count, moves_later, none_judged, set_apart, text_if, unbroken, with_prefix,
+    judged_count, moves_later, none_judged, one_or, set_apart, text_if, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -47,7 +47,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
                 (_, false) => "Never applied since boot. ",
                 _ => "",
             };
-            let each = unbroken(&given.whole("nicpin check -v"));
+            let each = given.whole("nicpin check -v");
             page.text(format!("{never}Each setting: {each}"));
         }
     }
@@ -65,7 +65,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     let unmovable = unmovable.map(|vector| ((&vector.interface, vector.managed), vector.irq));
     for ((name, is_managed), irqs) in group_sorted(unmovable) {
         let irqs = IrqSet::from_iter(irqs);
-        let s = text_if(irqs.len() > 1, "s");
+        let s = one_or(irqs.len(), "", "s");
         let managed = text_if(is_managed, " (kernel-managed)");
         page.text(format!("{name}: IRQ{s} {irqs} cannot be moved{managed}."));
     }
@@ -97,7 +97,7 @@ fn verdict(check: &Check, given: &Given) -> String {
     } else {
         &given.without(&["--strict"])
     };
-    let (differs, apply) = (check.differ(), unbroken(&fixing.apply()));
+    let (differs, apply) = (check.differ(), fixing.apply());
     let settings = count(differs, "setting");
     let counted = check
         .interfaces

@@ -4,6 +4,8 @@ use std::iter::once;
 
 use itertools::Itertools as _;
 
+use crate::screen::unbroken;
+
 /// The options and selectors of the command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
@@ -17,8 +19,9 @@ impl Given {
         self.whole("nicpin apply")
     }
 
+    /// The command with options and selectors, which no line breaks.
     pub fn whole(&self, command: &str) -> String {
-        self.added_to(command) + &self.selectors
+        unbroken(&(self.added_to(command) + &self.selectors))
     }
 
     pub fn added_to(&self, command: &str) -> String {

@@ -9,7 +9,7 @@ use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::placement::PlanDetail::{Queues, Reasons, Runs};
 use crate::screen::placement::{lines, pending};
 use crate::screen::{
-    Given, count, enclose, heading, moves_later, text_or, unbroken, value_change, with_prefix,
+    Given, count, enclose, heading, moves_later, text_or, value_change, with_prefix,
 };
 use nicpin::cpuset::Inserted as _;
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
@@ -35,7 +35,7 @@ pub fn plan(
         _ => format!(
             "{would_change} of {all} would change{}. Apply: {}",
             gains_nothing(needless),
-            unbroken(&given.apply())
+            given.apply()
         ),
     });
     for ChannelChange { command, why, .. } in &plan.channels {
@@ -76,7 +76,7 @@ pub fn plan(
         ("; each queue: ", "nicpin plan -v"),
         ("; the reasons: ", "nicpin plan --explain"),
     ]
-    .map(|(what, command)| what.to_owned() + &unbroken(&given.whole(command)));
+    .map(|(what, command)| what.to_owned() + &given.whole(command));
     let more = match detail {
         // `nicpin plan` takes no stored plan.
         _ if given.has("--plan") => String::new(),

@@ -11,7 +11,7 @@ use crate::screen::state::{moving, tone, why};
 use crate::screen::watcher::watcher;
 use crate::screen::{
     Given, REFUSED, count, count_if_any, differ, enclose, is, join_nonempty, judged_count, moves,
-    none_judged, rate, set_apart, short_speed, text_if, text_or, unbroken, with_prefix,
+    none_judged, one_or, rate, set_apart, short_speed, text_if, text_or, with_prefix,
 };
 use nicpin::plan::Note;
 use nicpin::report::interface::InterfaceState::{
@@ -33,7 +33,7 @@ const MOST_NOTES: usize = 6;
 
 pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
     let is_summary = detail == StatusDetail::Summary;
-    let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
+    let (mut page, apply) = (Page::of(given, !is_summary), given.apply());
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
     table(&mut page, status, most(MOST_INTERFACES));
@@ -74,7 +74,7 @@ pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
         .map(|report| (&*report.name, &*report.notes));
     let notes = once(("", &*status.notes)).chain(listed);
     let more = page.first_notes("", notes, most(MOST_NOTES));
-    let all = with_prefix(": ", [unbroken(&given.whole("nicpin status -v"))]);
+    let all = with_prefix(": ", [given.whole("nicpin status -v")]);
     page.text(count_if_any(more, "more note", &all));
     page
 }
@@ -110,8 +110,10 @@ fn verdict(status: &Status, apply: &str) -> String {
         Isolated => format!("{some_are} handled on isolated CPUs"),
         Remote => format!("{some_are} handled on another NUMA node"),
         Drifted => {
-            let have = if alike == 1 { "has" } else { "have" };
-            format!("{some} {have} changed since the last apply")
+            format!(
+                "{some} {} changed since the last apply",
+                one_or(alike, "has", "have")
+            )
         }
         Crowded => format!("{some_are} crowded: queues share cores needlessly"),
         Untuned => format!("{some_are} not tuned yet"),
