@@ -79,11 +79,7 @@ impl Capture {
         // Before Linux 6.12 only the record of an apply tells unmovable vectors.
         if let (Ok(machine), Ok(record)) = (&mut machine, Record::load(&root)) {
             record.mark_unmovable(&root, machine);
-            let vectors = machine
-                .interfaces
-                .iter()
-                .flat_map(|interface| &interface.vectors);
-            for vector in vectors.filter(|vector| !vector.movable) {
+            for vector in machine.vectors().filter(|vector| !vector.movable) {
                 tree.make_read_only(&affinity_file(vector.irq));
             }
         }
@@ -184,7 +180,8 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
         }
         let bare = match path.as_str() {
             INTERRUPTS => Some(without_counts(&seen.text)),
-            path => topology::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
+            path => topology::for_capture(path, &seen.text)
+                .or_else(|| others::for_capture(path, &seen.text)),
         };
         seen.text = bare.map_or(seen.text, Into::into);
         add(&mut tree, &place, File(seen))?;

@@ -103,6 +103,11 @@ impl Machine {
             .find(|interface| interface.name == name)
     }
 
+    pub fn vectors(&self) -> impl Iterator<Item = &Vector> {
+        let interfaces = self.interfaces.iter();
+        interfaces.flat_map(|interface| &interface.vectors)
+    }
+
     pub(crate) fn names(&self) -> HashSet<&str> {
         self.interfaces
             .iter()

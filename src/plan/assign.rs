@@ -343,11 +343,7 @@ fn limit_irqs(
         .flat_map(|unit| &unit.vectors)
         .map(|vector| vector.irq)
         .collect();
-    let vectors = machine
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors);
-    for vector in vectors.unique_by(|vector| vector.irq) {
+    for vector in machine.vectors().unique_by(|vector| vector.irq) {
         let cpu = vector.known_cpus(online).and_then(|cpus| cpus.first());
         if let Some(cpu) = cpu.filter(|cpu| online.contains(*cpu) && !moved.contains(&vector.irq)) {
             spread.reserve(cpu, 1);

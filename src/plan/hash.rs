@@ -72,10 +72,7 @@ pub(crate) fn hash(
 /// role and number of queues. SR-IOV virtual functions do not count: they come and go.
 pub(crate) fn class(machine: &Machine) -> String {
     let topology = &machine.topology;
-    let vectors = machine
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors);
+    let vectors = machine.vectors();
     let mut hash = PlanHasher::default();
     hash.numbers([topology.possible])
         .numbers(vectors.map(|vector| vector.affinity.width.digits()).max());

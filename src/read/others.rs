@@ -150,7 +150,7 @@ pub(crate) fn devtype(net: &Dir) -> Result<Option<String>> {
 }
 
 /// For a capture: the `DEVTYPE` of a `uevent` file; `None` for any other file.
-pub fn bare(path: &str, text: &str) -> Option<String> {
+pub fn for_capture(path: &str, text: &str) -> Option<String> {
     path.ends_with("/uevent").then(|| {
         text.split_inclusive('\n')
             .filter(|line| line.starts_with(DEVTYPE))

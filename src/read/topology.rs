@@ -318,7 +318,7 @@ fn is_line(line: &str, name: &str) -> bool {
 }
 
 /// For a capture: the lines of a `meminfo` that change only with the machine; `None` for any other file.
-pub fn bare(path: &str, text: &str) -> Option<String> {
+pub fn for_capture(path: &str, text: &str) -> Option<String> {
     let node = path.strip_prefix(NODE)?;
     (node.starts_with("/node") && node.ends_with("/meminfo")).then(|| {
         text.split_inclusive('\n')
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_nodes_memory() {
         assert_eq!(parse_meminfo(MEMINFO), Some((192_892, Some(88_608))));
-        let bare = bare("/sys/devices/system/node/node1/meminfo", MEMINFO).unwrap();
+        let bare = for_capture("/sys/devices/system/node/node1/meminfo", MEMINFO).unwrap();
         assert_eq!(bare, "Node 1 MemTotal:         192892 kB\n");
         assert_eq!(parse_meminfo(&bare).unwrap().1, None);
         for bad in [
