@@ -35,7 +35,7 @@ pub(crate) fn restore_settings(
     let mut tries = 1..=TRIES;
     loop {
         // Only these have settings; of virtual interfaces there may be more than a process may have open files.
-        let mut names = root.list(NET)?.unwrap_or_default();
+        let mut names = root.read_names(NET)?;
         names.retain(|name| root.exists(&format!("{NET}/{name}/device")));
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
             let machine = match read_pinned(root, texts) {

@@ -11,7 +11,7 @@ use crate::flow::ends::{Flow, Protocol};
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::netdev::Direction;
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
-use crate::machine::{Interface, Machine, Role, RxQueue, SelectError, Selection};
+use crate::machine::{Interface, Machine, RxQueue, SelectError, Selection};
 
 const TOEPLITZ: u8 = 1;
 
@@ -96,7 +96,7 @@ fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
 }
 
-/// The card does not see what a tunnel carries.
+/// Where a flow arrives on each port. The card does not see what a tunnel carries: then its queue is unknown.
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
@@ -219,7 +219,7 @@ fn choose_queue(
     let is_tcp = arrival.flow.protocol == Protocol::Tcp;
     if is_tcp && arrival.filter.is_none() && facts.ntuple != Some(true) {
         let driver = interface.driver.as_deref();
-        if let Some(driver) = driver.filter(|_| has(interface, Fact::SteersTcp)) {
+        if let Some(driver) = driver.filter(|_| interface.has_fact(Fact::SteersTcp)) {
             return unknown(format!(
                 "{driver} sends a TCP flow to the queue that last sent for it, unless ntuple filters are on"
             ));
@@ -297,7 +297,7 @@ fn hash(
     match rss.function {
         TOEPLITZ => {}
         // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
-        0 if has(interface, Fact::SystemKey) => {}
+        0 if interface.has_fact(Fact::SystemKey) => {}
         0 => return unknown("the driver does not report its hash function"),
         2 => return unknown("the hash function XOR is not publicly defined"),
         4 => return unknown("the hash function CRC32 is not publicly defined"),
@@ -349,16 +349,12 @@ fn hash(
 
 /// The reported key, or the one that the driver is known to set.
 fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
-    let key = if reported.is_unset() && has(interface, Fact::SystemKey) {
+    let key = if reported.is_unset() && interface.has_fact(Fact::SystemKey) {
         &facts.system_key
     } else {
         reported
     };
     (!key.is_unset()).then_some(key)
-}
-
-fn has(interface: &Interface, fact: Fact) -> bool {
-    Driver::has(interface.driver.as_deref(), fact)
 }
 
 fn follow_queue(
@@ -371,9 +367,10 @@ fn follow_queue(
     let Some(rx) = interface.rx_queue(queue) else {
         return unknown(format!("receive queue {queue} does not exist"));
     };
-    let own = interface.vectors.iter().find(|vector| {
-        matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
-    });
+    let own = interface
+        .vectors
+        .iter()
+        .find(|vector| vector.role.serves(Direction::Rx) && vector.queue == Some(queue));
     // A vector of several queues is known by the lowest.
     let Some(vector) = own.or_else(|| interface.reported_vector(Direction::Rx, queue)) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
@@ -438,7 +435,7 @@ fn rps_cpu(
     let own = "a hash that the kernel computes with a secret key, since";
     let by = match arrival.hash {
         _ if to_stack == Some(false) => format!("{own} receive-hashing is off"),
-        _ if !has(interface, Fact::MarksL4) => {
+        _ if !interface.has_fact(Fact::MarksL4) => {
             format!("{own} the driver is not known to give the stack a hash of ports")
         }
         _ if fields.is_some_and(|fields| *fields != ADDRESSES_AND_PORTS) => {

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use itertools::Itertools as _;
 use netlink_bindings::inet_diag::{self, Msg, ReqV2};
 use netlink_bindings::rt_addr::{self, Ifaddrmsg};
 use nix::libc::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP};
 use nix::sys::socket::SockProtocol;
-use procfs::FromRead as _;
-use procfs::process::Stat;
 
 use crate::cpuset::{CpuSet, Inserted as _};
 use crate::machine::Topology;
@@ -18,6 +17,7 @@ use crate::machine::files::NET;
 use crate::machine::others::ConnectedSocket;
 use crate::read::files::{line_of, number, read_best_effort};
 use crate::read::netlink::Client;
+use crate::read::tools::stat_of;
 use crate::root::{Result, Root, is_absent};
 
 const RECORDED: &str = "/nicpin/sockets";
@@ -170,19 +170,14 @@ fn inode(link: &str) -> Option<u32> {
 }
 
 fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
-    let read = |file: &str| read_best_effort(root, &format!("/proc/{process}/{file}"));
-    let allowed: CpuSet = line_of(&read("status")?, "Cpus_allowed_list:")?
-        .parse()
-        .ok()?;
-    let nodes: BTreeSet<u32> = allowed
-        .intersection(&topology.online)
-        .iter()
-        .filter_map(|cpu| topology.node_of(cpu))
-        .collect();
-    if nodes.len() == 1 {
-        return nodes.first().copied();
+    let status = read_best_effort(root, &format!("/proc/{process}/status"))?;
+    let allowed: CpuSet = line_of(&status, "Cpus_allowed_list:")?.parse().ok()?;
+    let cpus = allowed.intersection(&topology.online);
+    let mut nodes = cpus.iter().filter_map(|cpu| topology.node_of(cpu));
+    if let Ok(node) = nodes.all_equal_value() {
+        return Some(node);
     }
-    let last = Stat::from_read(read("stat")?.as_bytes()).ok()?.processor?;
+    let last = stat_of(root, process).ok()??.processor?;
     topology.node_of(u32::try_from(last).ok()?)
 }
 

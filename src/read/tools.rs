@@ -7,7 +7,7 @@ mod process;
 use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
-pub(in crate::read) use process::stat_of;
+pub use process::stat_of;
 
 use crate::machine::OtherTools;
 use crate::machine::others::OtherTool::{self, CloudScript, LinkFile, LinkRps, Tuned};
@@ -121,7 +121,7 @@ fn values<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 fn links(root: &Root) -> Vec<OtherTool> {
-    let names = |directory: &str| root.list(directory).ok().flatten().unwrap_or_default();
+    let names = |directory: &str| root.read_names(directory).unwrap_or_default();
     let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
     for directory in LINK_DIRECTORIES {
         for name in names(directory) {
@@ -139,7 +139,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
             };
             for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
                 let path = format!("{directory}/{file}");
-                let text = read_best_effort(root, &path).unwrap_or_default();
+                let text = root.read_text(&path).unwrap_or_default();
                 let value = values(&text, "IRQAffinityPolicy").last();
                 // The value is one word; a comment may follow.
                 let policy = value.and_then(|value| value.split_ascii_whitespace().next());

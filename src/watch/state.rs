@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Result, bail};
-use procfs::FromRead as _;
-use procfs::process::Stat;
-
 use nicpin::apply::{Lock, StateFile, Trial, TrialGuard};
+use nicpin::read::tools::stat_of;
 use nicpin::report::watcher::{WaitsFor, Watcher};
 use nicpin::root::{FileError, Root};
 
@@ -41,8 +39,7 @@ pub fn lock(root: &Root) -> Result<Lock> {
 /// In the kernel's ticks since boot; `None` if the process does not exist, or this user may not see it.
 pub fn start_of(pid: i32) -> Option<u64> {
     let top = Root::open(Path::new("/")).ok()?;
-    let stat = top.read_opt(&format!("/proc/{pid}/stat")).ok()??;
-    Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
+    Some(stat_of(&top, pid).ok()??.starttime)
 }
 
 /// `None` if no watcher runs, or this user may not see its process.

@@ -18,6 +18,7 @@ use nix::sys::socket::{
 };
 use nix::unistd::geteuid;
 
+use crate::read::files::read_best_effort;
 use crate::read::tools;
 use crate::root::{FileError, Root, errno_words};
 
@@ -140,7 +141,7 @@ impl<'a> Daemon<'a> {
             self.ask(&request)?
         } else {
             // Only tests have it.
-            let recorded = self.root.read_opt(RECORDED).ok().flatten();
+            let recorded = read_best_effort(self.root, RECORDED);
             (recorded.ok_or_else(BanError::of_copy)?, false)
         };
         if self.root.is_real() && text.is_empty() {

@@ -34,7 +34,7 @@ pub(super) fn process_start(root: &Root, pid: i32, name: &str) -> Result<Option<
     Ok(is_roots.then_some(stat.starttime))
 }
 
-pub(in crate::read) fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
+pub fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
     root.read_as(&format!("/proc/{pid}/stat"), |text| {
         Stat::from_read(text.as_bytes())
     })
