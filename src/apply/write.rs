@@ -1,6 +1,5 @@
 //! Writes one setting: compares it, writes it, reads it back and decides the outcome.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
@@ -68,13 +67,12 @@ pub(crate) fn write_plan(
 
 /// Before Linux 6.12 only a write shows that a vector is kernel-managed.
 pub(crate) fn has_new_managed(results: &[WriteResult], earlier: &[WriteResult]) -> bool {
-    let managed = |results: &[WriteResult]| -> BTreeSet<u32> {
-        (results.iter())
-            .filter(|result| result.outcome == Managed)
-            .map(|result| result.number)
-            .collect()
-    };
-    !managed(results).is_subset(&managed(earlier))
+    managed_irqs(results).any(|irq| managed_irqs(earlier).all(|known| known != irq))
+}
+
+fn managed_irqs(results: &[WriteResult]) -> impl Iterator<Item = u32> {
+    let managed = results.iter().filter(|result| result.outcome == Managed);
+    managed.map(|result| result.number)
 }
 
 /// `second` was planned after the writes of `first`.
@@ -341,7 +339,7 @@ fn fallback_cpus(
     let MaskFile {
         cpus: mask, width, ..
     } = MaskFile::parse(&write.value).ok()?;
-    let planned = mask.first().filter(|_| mask.len() == 1)?;
+    let planned = mask.only()?;
     let group_of =
         |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
     let node = topology.node_of(planned);

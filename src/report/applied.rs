@@ -98,7 +98,6 @@ impl Applied {
         self.trial = self
             .trial
             .filter(|_| !is_undone && !self.changed_nothing_and_failed());
-        self.left = self.trial;
         if is_undone {
             (self.tally.changed, self.tally.pending) = (0, 0);
         }
