@@ -263,6 +263,7 @@ fn help(entry: &PolicyEntry) -> String {
     text + &with_prefix(". ", [entry.note.trim_end_matches('.')])
 }
 
+/// Reads the value of an option of the policy, and lists its words for completions.
 #[derive(Clone)]
 struct Values(&'static PolicyEntry);
 

@@ -10,7 +10,8 @@ use itertools::Itertools as _;
 use crate::screen::Given;
 use nicpin::machine::wording::{nearest, selector, word};
 
-pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+/// Inserts `status` where the command line names no command.
+pub fn with_command(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
     let mut at = 1;
     while let Some(arg) = args.get(at) {
@@ -34,6 +35,7 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
     args
 }
 
+/// How many words the option takes if `word` is it.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
     let is_short = |short| word.strip_prefix('-') == Some(&String::from(short));
     let long = option.get_long().unwrap_or_default();
@@ -258,7 +260,7 @@ mod tests {
     use crate::commands::Cli;
 
     fn complete(line: &str) -> String {
-        let words = super::complete(&Cli::command(), line.split(' ').map(OsString::from));
+        let words = with_command(&Cli::command(), line.split(' ').map(OsString::from));
         words.iter().map(|word| word.to_string_lossy()).join(" ")
     }
 

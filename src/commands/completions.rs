@@ -130,7 +130,7 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
     };
     let root = root(before);
     let mut known = with_candidates(defined, &root);
-    let spelled_out = command_line::complete(&known, before.iter().cloned());
+    let spelled_out = command_line::with_command(&known, before.iter().cloned());
     if spelled_out.len() == before.len() {
         return known;
     }

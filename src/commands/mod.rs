@@ -46,7 +46,7 @@ use self::Command::{
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::command_line::{
-    complete, given, hide_refused, nearest_command, nearest_option, without_effect,
+    given, hide_refused, nearest_command, nearest_option, with_command, without_effect,
 };
 use crate::commands::help::HelpText;
 use crate::commands::inputs::{UsageError, usage};
@@ -136,7 +136,7 @@ impl Cli {
     /// The first argument is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let args = complete(&command, args);
+        let args = with_command(&command, args);
         let matches = match command.try_get_matches_from_mut(&args) {
             Err(help) if help.kind() == ErrorKind::DisplayHelp => {
                 defined().try_get_matches_from(args)?

@@ -98,7 +98,7 @@ pub fn programs(root: &Root, wanted: &BTreeSet<Program>) -> Result<BTreeMap<Prog
 fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     let processes = match program {
         Program::Pid(pid) => vec![*pid],
-        Program::Unit(unit) => processes(root, place(root, unit)?.cgroup)?,
+        Program::Unit(unit) => processes(root, find_unit(root, unit)?.cgroup)?,
     };
     let mut cpus = CpuSet::new();
     for pid in processes {
@@ -119,13 +119,13 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
 
 /// All slices of the hierarchy, and the unit's cgroup if it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UnitPlace {
+pub struct FoundUnit {
     pub slices: Vec<String>,
     pub cgroup: Option<String>,
 }
 
-pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
-    let mut place = UnitPlace::default();
+pub fn find_unit(root: &Root, unit: &str) -> Result<FoundUnit> {
+    let mut found = FoundUnit::default();
     for hierarchy in HIERARCHIES {
         let mut level = vec![hierarchy.to_owned()];
         while let Some(slice) = level.pop() {
@@ -135,18 +135,18 @@ pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
             for name in names {
                 let cgroup = format!("{slice}/{name}");
                 if name == unit {
-                    place.cgroup = Some(cgroup);
-                } else if name.strip_suffix(".slice").is_some() && place.slices.len() < MOST {
+                    found.cgroup = Some(cgroup);
+                } else if name.strip_suffix(".slice").is_some() && found.slices.len() < MOST {
                     level.push(cgroup);
                 }
             }
-            place.slices.push(slice);
+            found.slices.push(slice);
         }
-        if place.cgroup.is_some() {
+        if found.cgroup.is_some() {
             break;
         }
     }
-    Ok(place)
+    Ok(found)
 }
 
 fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {

@@ -52,7 +52,7 @@ pub(crate) struct KnownInterface {
 
 /// Determines by name the use of each vector of an interface. `found` is in the order of the MSI-X entries, which is
 /// that of the IRQs.
-pub(crate) fn place<'v>(interface: KnownInterface, found: &mut [NamedVector<'v>]) {
+pub(crate) fn place_by_name<'v>(interface: KnownInterface, found: &mut [NamedVector<'v>]) {
     let (rx, tx) = (interface.rx_queues, interface.tx_queues);
     let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|vector| vector.named.role == role));
     for NamedVector { named, .. } in &mut *found {
@@ -298,7 +298,7 @@ pub(super) mod tests {
                 placed.shown() + if is_by_order { " by order" } else { "" }
             }
         };
-        place(alone(None, 1, 1 + usize::from(several_tx)), &mut found);
+        place_by_name(alone(None, 1, 1 + usize::from(several_tx)), &mut found);
         found
             .into_iter()
             .map(|vector| text(vector.placed))
@@ -339,7 +339,7 @@ pub(super) mod tests {
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            place(alone(Driver::of(Some(driver)), rx, tx), &mut found);
+            place_by_name(alone(Driver::of(Some(driver)), rx, tx), &mut found);
             let text: Vec<String> = found
                 .into_iter()
                 .filter_map(|vector| vector.placed)

@@ -224,7 +224,7 @@ fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<
     Ok(false)
 }
 
-/// An error follows the last complete message.
+/// The messages of a datagram; an error where one is not complete.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);

@@ -11,7 +11,7 @@ use crate::read::files::{Dir, number, number_after};
 use crate::read::{Queues, ethtool};
 use crate::root::{Result, Root};
 
-/// All queues are of the same interface if it is renamed meanwhile.
+/// Reads the queues of an interface below one opened directory: a rename meanwhile does not mix those of two.
 pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
     let name = &interface.name;
     let queues = root.dir(queue_files(name));

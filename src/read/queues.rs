@@ -1,7 +1,7 @@
 //! Which queue each vector of an interface serves: netlink takes precedence, names fill in what it leaves out. Reads no
 //! file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::Inserted as _;
 use crate::drivers::Numbering::{Queue, Rank, RxThenTx};
@@ -144,26 +144,26 @@ fn by_netlink<'v>(
     })
 }
 
+/// The IRQ that has a queue by netlink.
 fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32> {
     let queue = queue?;
-    let rx = reported
-        .iter()
-        .find(|(_, queues)| queues.rx.contains(&queue));
-    let tx = reported
-        .iter()
-        .find(|(_, queues)| queues.tx.contains(&queue));
-    let owner = match role {
+    let with = |serves: fn(&IrqQueues) -> &BTreeSet<u32>| {
+        let mut irqs = reported.iter();
+        let (irq, _) = irqs.find(|(_, queues)| serves(queues).contains(&queue))?;
+        Some(*irq)
+    };
+    let (rx, tx) = (with(|queues| &queues.rx), with(|queues| &queues.tx));
+    match role {
         Rx => rx,
         Tx => tx,
         Combined => rx.or(tx),
         Data | Rdma | Control => None,
-    };
-    owner.map(|(&irq, _)| irq)
+    }
 }
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::names::place;
+    use crate::read::names::place_by_name;
     use crate::read::names::tests::{alone, named};
 
     /// An IRQ and its receive and transmit queues by netlink.
@@ -174,7 +174,7 @@ mod tests {
             .zip(names)
             .filter_map(|(irq, name)| named(driver, irq, name))
             .collect();
-        place(alone(None, 1, 2), &mut found);
+        place_by_name(alone(None, 1, 2), &mut found);
         let queues = |&(irq, rx, tx): &OfIrq| {
             let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
             (irq, IrqQueues { rx, tx })

@@ -26,7 +26,7 @@ use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::handlers::Handlers;
 use crate::read::members::{Members, Port, classified, controller};
 use crate::read::mlx4::Pools;
-use crate::read::names::{KnownInterface, NamedVector, VectorUse, place};
+use crate::read::names::{KnownInterface, NamedVector, VectorUse, place_by_name};
 use crate::read::queues::settle;
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
@@ -102,7 +102,7 @@ fn interfaces_over_functions(interfaces: &[Interface]) -> BTreeSet<String> {
     over.map(|interface| interface.name.clone()).collect()
 }
 
-/// Returns the IRQs of other functions.
+/// Reads the vectors of one device, into the interfaces on it. Returns the IRQs that it has lent to others.
 fn read_device(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -119,7 +119,7 @@ fn read_device(
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &members.requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
-        match understand(ports, pools, &members, *irq, actions) {
+        match classify_irq(ports, pools, &members, *irq, actions) {
             // If names contain no interface, all vectors belong to the first port by name; netlink is more exact.
             Some((owner, vector))
                 if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
@@ -156,13 +156,13 @@ fn read_device(
             are_all,
             is_alone,
         };
-        place(known, &mut named);
+        place_by_name(known, &mut named);
         let settled = settle(interface, &named, &port.reported, |irq| handlers.of(irq))?;
         for (found, placed) in settled {
             add_vector(root, port, found, placed)?;
         }
     }
-    understand_data(root, ports, members.are_all)?;
+    add_data_vectors(root, ports, members.are_all)?;
     for port in &mut *ports {
         if !port.is_numbered || pools.are_shared && port.reported.is_empty() {
             let vectors = port.interface.vectors.iter_mut();
@@ -230,7 +230,7 @@ fn tell_chips_apart(
 
 /// If no queue is known, all vectors but control vectors carry the packets. A single one serves all queues if `are_all`
 /// (the device's IRQs are known) or there is one queue.
-fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
+fn add_data_vectors(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
     // A vector that a row calls `data` tells no queue.
     let tells_queue = |port: &Port| {
         let mut vectors = port.interface.queue_vectors();
@@ -343,7 +343,7 @@ fn port_named_in(ports: &[Port], action: &str) -> Option<usize> {
 
 /// Role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
 /// precedence over a control vector.
-fn understand<'a>(
+fn classify_irq<'a>(
     ports: &[Port<'a>],
     pools: Pools,
     members: &'a Members,

@@ -22,7 +22,7 @@ use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::{CpuSet, Inserted as _};
 use nicpin::machine::files::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
-use nicpin::read::cgroups::{self, Partitions, UnitPlace};
+use nicpin::read::cgroups::{self, FoundUnit, Partitions};
 use nicpin::read::kept_off::DEFAULT_AFFINITY;
 use nicpin::root::Root;
 use nicpin::root::tree::{Entry, resolve};
@@ -323,7 +323,7 @@ impl Files {
                 programs
                     .iter()
                     .filter_map(Program::unit)
-                    .map(|unit| cgroups::place(root, unit).unwrap_or_default())
+                    .map(|unit| cgroups::find_unit(root, unit).unwrap_or_default())
                     .collect_vec(),
             )
         };
@@ -345,7 +345,7 @@ impl Files {
         &mut self,
         root: &Root,
         found: &Partitions,
-        units: &[UnitPlace],
+        units: &[FoundUnit],
     ) -> nix::Result<()> {
         let slices = units.iter().flat_map(|unit| &unit.slices);
         let cgroups = units.iter().flat_map(|unit| &unit.cgroup);

@@ -16,7 +16,7 @@ use itertools::Itertools as _;
 use self::page::Page;
 use self::shell::commands;
 use crate::commands::Cli;
-use crate::commands::command_line::{complete, nearest_command, nearest_option};
+use crate::commands::command_line::{nearest_command, nearest_option, with_command};
 use crate::support::run::{MachineTree, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use crate::support::temporary;
@@ -239,7 +239,7 @@ fn completed(args: &[String]) -> Vec<String> {
     let words = std::iter::once("nicpin".to_owned())
         .chain(args.iter().cloned())
         .map(Into::into);
-    complete(&crate::commands::defined(), words)
+    with_command(&crate::commands::defined(), words)
         .into_iter()
         .map(|word| word.into_string().unwrap())
         .collect()
