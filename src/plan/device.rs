@@ -140,11 +140,13 @@ pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
             .is_empty()
             .then_some(RssUnchanged::NoQueue),
         Some(table) => {
-            let most = free_queues(port, table).len().min(table.table.len());
+            let most = match channels(port) {
+                None => free_queues(port, table).len().min(table.table.len()),
+                // The number of queues is another once the channels have changed.
+                Some(change) => change.wanted.receiving() as usize,
+            };
             let is_beyond = requested.is_some_and(|count| most < count as usize);
-            // The number of queues is another once the channels have changed.
-            let is_known = channels(port).is_none();
-            (is_beyond && is_known).then_some(RssUnchanged::AtMost(most))
+            is_beyond.then_some(RssUnchanged::AtMost(most))
         }
     };
     because.map(|because| Note::RssUnchanged {

@@ -227,6 +227,15 @@ fn a_table_that_cannot_be_set_is_refused() {
         assert_eq!(machine.nicpin(&["check", "eth0"]).code, 1, "{rule}");
     }
     expect("rss-refused.txt", said);
+    // Nor by more queues than channels that are asked for beside it.
+    let contradiction = ["apply", "eth0", "--channels", "2", "--rss", "3"];
+    assert_data_eq!(
+        machine(DEFAULT).fails(&contradiction, 64),
+        str![[r"
+nicpin: --rss: RSS over 3 queues requested, but its table can reach 2 at most
+
+"]]
+    );
     // XOR and CRC32 select an entry as Toeplitz does.
     let machine = machine(&DEFAULT.replace("\"function\":1", "\"function\":2"));
     good(&machine, &["apply", "eth0", "--rss", "2"]);
