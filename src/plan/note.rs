@@ -239,6 +239,8 @@ pub enum Note {
     QueueFilesMissing { setting: String, file: String },
     #[error("{setting} requested, but it has no interface in this network namespace")]
     OutOfReach { setting: String },
+    #[error("xps_rxqs requested, but the driver picks the transmit queue and never reads XPS")]
+    XpsIgnored,
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", one_or(.queues.len(), "receive queue", "receive queues"), cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
@@ -441,6 +443,7 @@ impl Note {
             // `None` requests one for each core, or as many as possible.
             Self::ChannelsUnchanged { requested, .. } => requested.map(|_| "channels"),
             Self::RssUnchanged { .. } => Some("rss"),
+            Self::XpsIgnored => Some("xps"),
             Self::QueueFilesMissing { setting, .. } | Self::OutOfReach { setting } => Some(setting),
             Self::Near { found, .. } => (*found == Found::NoProcess).then_some("near"),
             Self::CpusUnusable {

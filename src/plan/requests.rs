@@ -69,6 +69,10 @@ pub(crate) fn out_of_reach(choice: &Choice) -> Option<Note> {
 
 pub(crate) fn unmet_files(interface: &Interface, choice: &Choice) -> Option<Note> {
     let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
+    let is_ignored = interface.picks_tx_queue && tx.len() > 1;
+    if is_ignored && choice.get(&XPS) == Xps::ReceiveQueues {
+        return Some(Note::XpsIgnored);
+    }
     // A single transmit queue takes all flows; one in no traffic class has neither file.
     let is_complete = |tx: &TxQueue| tx.xps_rxqs.is_some() || tx.xps_cpus.is_none();
     let has_some = tx.iter().any(|tx| tx.xps_rxqs.is_some());

@@ -44,9 +44,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         {
             (None, Cause::NoXpsCpus)
         }
-        Xps::Auto | Xps::ReceiveQueues if port.interface.picks_tx_queue => {
-            (None, Cause::DriverPicks)
-        }
+        Xps::Auto if port.interface.picks_tx_queue => (None, Cause::DriverPicks),
         _ if !exists => (None, Cause::XpsUnreadable),
         _ if port.skip => (None, port.why_skipped()),
         Xps::Keep => (None, Cause::Kept),

@@ -117,6 +117,7 @@ fn xps_is_not_planned_where_the_driver_picks_the_queue() {
         for queue in 0..2 {
             let file = format!("sys/class/net/{name}/queues/tx-{queue}/xps_cpus");
             tree.put(&file, "00");
+            tree.put(&file.replace("xps_cpus", "xps_rxqs"), "0");
         }
     }
     let names = [
@@ -134,6 +135,13 @@ fn xps_is_not_planned_where_the_driver_picks_the_queue() {
         queues.any(|queue| queue.xps_cpus.is_some())
     });
     assert_eq!(has_xps, [false, true, false]);
+    assert_data_eq!(
+        tree.fails(&["apply", "wlan0", "--xps", "rxqs"], 64),
+        str![[r"
+nicpin: --xps: xps_rxqs requested, but the driver picks the transmit queue and never reads XPS
+
+"]]
+    );
 }
 
 /// mvpp2 pins the vector of each CPU's queues; before Linux 6.12 the file can be written, and each write is refused.
