@@ -332,6 +332,8 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let Some((first, option)) = of_options.find(|(_, option)| policy.options.has(option)) else {
         return Ok(());
     };
+    let planned = plan.interfaces.iter();
+    let planned = planned.filter(|interface| !interface.notes.contains(&Note::Skipped));
     // An interface may have several.
     let concerned = unmet.iter().map(|about| &about.interface).dedup();
     let concerns_all =
@@ -342,7 +344,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         format!("{}: ", first.interface)
     };
     ensure!(
-        concerned.count() < plan.interfaces.len(),
+        concerned.count() < planned.count(),
         UsageError(format!("--{option}: {prefix}{}", first.note))
     );
     Ok(())

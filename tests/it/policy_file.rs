@@ -231,6 +231,7 @@ fn what_the_policy_skips_is_named_and_is_not_counted_as_planned() {
         first(&["check", "--format", "nagios"]),
         first(&["check", "--format", "nagios", "nic0"]),
         machine.fails(&["plan", "--rps", "off", "nic0", "--config", &at], 64),
+        machine.fails(&["plan", "--scope", "node:7", "--config", &at], 64),
     ];
     assert_data_eq!(
         said.concat(),
@@ -243,6 +244,7 @@ Nothing was written: there is no setting to plan.
 NICPIN OK: 16 settings as planned, the policy skips nic0 | 'nic0_local'=50%;;;0;100 'nic1_local'=100%;;;0;100 settings_differ=0;;;0;16 not_judged=0;;;0;2
 NICPIN OK: nothing is planned, the policy skips nic0 | 'nic0_local'=50%;;;0;100 settings_differ=0;;;0;0 not_judged=0;;;0;1
 nicpin: --rps has no effect on nic0 beside skip of the policy file; fix: leave it out
+nicpin: --scope: node 7 of the scope does not exist or has no usable CPU
 
 "]]
     );
