@@ -278,16 +278,20 @@ fn steer(
 ) -> Rps {
     let (interface, locations) = (port.interface, port.locations);
     let topology = &port.machine.topology;
-    let others = demands
-        .iter()
-        .filter(|(order, idle, _)| *order != port.order && idle.intersects(&free));
-    let queues = others.map(|(_, _, queues)| queues).sum::<usize>() + interface.rx_queues.len();
+    let own = interface.rx_queues.len();
+    // Of an interface that could use other idle cores, too, a part of the queues needs these.
+    let others = demands.iter().filter(|(order, ..)| *order != port.order);
+    let shares = others.map(|(_, idle, queues)| {
+        (queues * idle.intersection(&free).len()).div_ceil(idle.len().max(1))
+    });
+    let queues = own + shares.sum::<usize>();
     let off = |cause| Rps {
-        sets: Some(vec![RpsSet::default(); interface.rx_queues.len()]),
+        sets: Some(vec![RpsSet::default(); own]),
         ..Rps::unchanged(cause)
     };
-    // A queue's packets go to at least two cores, and all packets to at least as many as they come from.
-    let needed = queues.max(2);
+    // A queue's packets go to at least two cores, and all packets to at least as many as they come from; those of a single
+    // queue, which has nothing else, to the idle ones.
+    let needed = if own == 1 { 2 } else { queues.max(2) };
     let cores_in = |cpus: &CpuSet| topology.cores_with(cpus).count();
     let mut cause = Cause::IdleCores;
     let others = free.difference(&topology.whole_cores(&CpuSet::single(0)));
@@ -317,7 +321,7 @@ fn steer(
         interrupted
             .map(|on| RpsSet::near(locations, &free, &on, most))
             .collect()
-    } else if interface.rx_queues.len() == 1 && !interface.is_down {
+    } else if own == 1 && !interface.is_down {
         cause = Cause::LeastLoadedCores;
         interrupted
             .map(|on| RpsSet::shared(port, port.candidates.nearest(), &on, crowd))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Machine, Role};
+use nicpin::machine::{Interface, Machine, Role};
 use nicpin::plan::{NodeSource, Plan, PlannedInterface};
 
 pub struct QueuesByCore<'a> {
@@ -339,7 +339,8 @@ pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseErr
 }
 
 /// Rule 6: RPS divides free candidate cores among the receive queues of an interface that can have no more: two CPUs or
-/// more each, no core with a queue of any interface, and that of CPU 0 only if it is the only one.
+/// more each, no core with a queue of any interface, and that of CPU 0 only if the others are too few for the queues of
+/// all such interfaces.
 pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let mut taken = CpuSet::new();
     for cpu in plan
@@ -362,6 +363,15 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             .position(|core| core.contains(cpu))
     };
     let on_cores = |cpus: &CpuSet| cpus.iter().map(core_of).collect::<BTreeSet<_>>();
+    let is_limited = |interface: &Interface| match interface.channels {
+        Some(channels) => channels.combined == channels.max_combined,
+        None => interface.tx_queues.len() == 1 && interface.rx_queues.len() == 1,
+    };
+    let limited = host
+        .interfaces
+        .iter()
+        .filter(|interface| is_limited(interface));
+    let queues: usize = limited.map(|interface| interface.rx_queues.len()).sum();
     let mut sets: Vec<&CpuSet> = Vec::new();
     for (interface, planned) in host.interfaces.iter().zip(&plan.interfaces) {
         let mut all = CpuSet::new();
@@ -396,11 +406,8 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             sets.push(cpus);
             all.add(cpus);
         }
-        let limited = match interface.channels {
-            Some(channels) => channels.combined == channels.max_combined,
-            None => interface.tx_queues.len() == 1 && interface.rx_queues.len() == 1,
-        };
-        prop_assert!(all.is_empty() || limited && interface.device.parent.is_none());
+        let may_steer = is_limited(interface) && interface.device.parent.is_none();
+        prop_assert!(all.is_empty() || may_steer);
         if let Some(core0) = host
             .topology
             .cores
@@ -408,9 +415,8 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             .find(|core| core.intersects(&all) && core.contains(0))
         {
             let others = planned.candidates.difference(&taken).difference(core0);
-            let needed = interface.rx_queues.len().max(2);
             prop_assert!(
-                on_cores(&others).len() < needed,
+                on_cores(&others).len() < queues.max(2),
                 "{others} without the core of CPU 0"
             );
         }
