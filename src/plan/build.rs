@@ -125,7 +125,9 @@ fn plan_keeping(
 /// only.
 fn refuse_unmet(port: &mut PlacedPort<'_>) {
     let unmet = || unmet_files(port.interface, &port.choice).or_else(|| device::unmet_rss(port));
-    if let Some(unmet) = (!port.skip).then(unmet).flatten() {
+    // Of a function whose interface is elsewhere it is said that its queues are out of reach.
+    let may_be_unmet = !port.skip && !port.interface.is_elsewhere();
+    if let Some(unmet) = may_be_unmet.then(unmet).flatten() {
         port.skip = true;
         port.candidates.notes.push(unmet);
     }

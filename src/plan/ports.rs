@@ -77,15 +77,16 @@ impl<'a> PlacedPort<'a> {
             own.cpus = CpuSet::union_of(by_node.values());
         }
         own.notes.extend(unmet_rps(machine, interface, &choice));
+        let selected = selection.names.contains(&interface.name);
+        let is_named = selection.explicit && selected;
+        // Who names no interface means those that are here.
         own.notes.extend(if interface.is_elsewhere() {
-            out_of_reach(&choice)
+            out_of_reach(&choice).filter(|_| is_named)
         } else {
             unmet_channels(interface, &choice)
         });
-        let selected = selection.names.contains(&interface.name);
         let is_of_others = interface.is_elsewhere() && !interface.without_netdev;
-        let kept = (is_of_others && !(selection.explicit && selected))
-            .then(|| own.near.difference(&own.allowed.apart));
+        let kept = (is_of_others && !is_named).then(|| own.near.difference(&own.allowed.apart));
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         PlacedPort {

@@ -51,7 +51,7 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
 
-/// The first request about queues or channels, which a function whose interface is elsewhere does not show.
+/// The first request about queues or channels, which are out of reach while the interface is elsewhere.
 pub(crate) fn out_of_reach(choice: &Choice) -> Option<Note> {
     let has_count = matches!(choice.get(&CHANNELS), ChannelCount::Count(_));
     let mut settings = [

@@ -21,10 +21,13 @@ pub(crate) fn with_flows<'w, 'a>(
 }
 
 /// Entries of the flow table, the most that any interface's policy requests; 0 if all are off. `None`: unchanged. An
-/// interface that keeps its flows, by its policy, because it is not selected or stays as it is, keeps the table, too.
+/// interface that keeps its flows, by its policy, because it is not selected, stays as it is or is in another network
+/// namespace, keeps the table, too.
 pub(crate) fn flow_table(ports: &[PlacedPort<'_>]) -> Option<u32> {
-    let entries =
-        |port: &PlacedPort<'_>| flow_entries(port.choice.get(&RFS)).filter(|_| !port.skip);
+    let entries = |port: &PlacedPort<'_>| {
+        let is_kept = port.skip || port.interface.is_elsewhere();
+        flow_entries(port.choice.get(&RFS)).filter(|_| !is_kept)
+    };
     let choices = with_flows(ports).map(|port| (port, entries(port)));
     let is_kept = (choices.clone()).any(|(port, entries)| !port.selected || entries.is_none());
     let entries = choices.filter_map(|(_, entries)| entries).max()?;

@@ -268,33 +268,30 @@ fn what_is_requested_of_queues_that_are_out_of_reach_is_unmet() {
             );
         }
     }
-    // The others are applied.
-    for request in ["--rps=0-3", "--rfs=1024"] {
-        let tree = build();
-        let run = tree.nicpin(&["apply", "--json", request]);
-        let applied = run.json();
-        let unknown = &applied["unknown"];
-        assert_eq!(
-            (run.code, &unknown[0]["interface"], &unknown[0]["code"]),
-            (1, &"0000:82:00.0".into(), &"out-of-reach".into())
-        );
-        assert_eq!(unknown.as_array().unwrap().len(), 1);
-        let written = ["30", "40"].map(|irq| tree.read(&format!("/proc/irq/{irq}/smp_affinity")));
-        assert_ne!(written[0], "f0\n");
-        assert_eq!(written[1], "0f\n");
-        assert_eq!(tree.nicpin(&["check", request]).code, 1);
-        assert_eq!(tree.nicpin(&["check", request, "eth0"]).code, 0);
+    // Beside one that has queues here, or named with it, the others are applied.
+    for (selectors, code) in [(&["82:00.0", "eth0"][..], 1), (&[], 0)] {
+        for request in ["--rps=0-3", "--rfs=1024"] {
+            let tree = build();
+            let command = |name| [&[name, "--json", request], selectors].concat();
+            let run = tree.nicpin(&command("apply"));
+            let unknown = run.json()["unknown"].take();
+            let unknown: Vec<_> = unknown.as_array().unwrap().iter().collect();
+            let unknown: Vec<_> = unknown.iter().map(|row| text(row, "code")).collect();
+            let expected: &[&str] = if code == 0 { &[] } else { &["out-of-reach"] };
+            assert_eq!((run.code, &unknown[..]), (code, expected), "{request}");
+            let irq = |irq: u32| tree.read(&format!("/proc/irq/{irq}/smp_affinity"));
+            assert_ne!(irq(30), "f0\n");
+            assert_eq!(irq(40), "0f\n");
+            assert_eq!(tree.nicpin(&command("check")).code, code);
+        }
     }
-    // A rule concerns what it matches, and no flow table is made for it.
+    // A rule for others, too, is one for the interfaces here; no flow table is made for a function.
     let rule = "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { rfs = 1024 }";
     tree.put("etc/nicpin.toml", rule);
-    assert_eq!(tree.nicpin(&["apply"]).code, 1);
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
     let table = tree.read("/proc/sys/net/core/rps_sock_flow_entries");
     assert_eq!(table, "0\n");
-    let check = tree.nicpin(&["check", "--json"]).json();
-    let states = check["interfaces"].as_array().unwrap().iter();
-    let mut states = states.map(|row| [text(row, "name"), text(row, "state")]);
-    assert!(states.contains(&["0000:82:00.0", "unknown"]), "{check}");
+    assert_eq!(tree.nicpin(&["apply", "82:00.0"]).code, 1);
 }
 
 /// nic0 of the fixture is a virtio card: the device of its interface is below the PCI function.
