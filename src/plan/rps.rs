@@ -61,23 +61,22 @@ pub(crate) fn rps(
     {
         crowd[place.core] += 1;
     }
-    let wishes = ports
-        .iter()
-        .sorted_unstable_by_key(|port| port.rank())
-        .map(|port| (port, Rps::decided(port, ports, loaded)))
-        .collect_vec();
-    let demand = |(port, idle): &(&PlacedPort<'_>, Result<CpuSet, Box<Rps>>)| {
-        let (idle, queues) = (idle.as_ref().ok()?.clone(), port.interface.rx_queues.len());
+    let ranked = ports.iter().sorted_unstable_by_key(|port| port.rank());
+    let demand = |port: &PlacedPort<'_>| {
+        let (idle, queues) = (idle_cpus(port, loaded), port.interface.rx_queues.len());
         let cores = port.machine.topology.cores_with(&idle).count();
         let is_met = cores >= queues.max(2) && !port.interface.is_down;
-        is_met.then_some((port.order, idle, queues))
+        let is_demanded = is_met && Rps::decided(port, ports, &idle).is_none();
+        is_demanded.then_some((port.order, idle, queues))
     };
-    let demands = wishes.iter().filter_map(demand).collect_vec();
-    let steered = |(port, decided): (_, Result<CpuSet, Box<Rps>>)| {
-        let on_idle = |free: CpuSet| steer(port, ports, free, &demands, &crowd);
-        (port, decided.map_or_else(|rps| *rps, on_idle))
+    let demands = ranked.clone().filter_map(demand).collect_vec();
+    let steered = |port| {
+        let idle = idle_cpus(port, loaded);
+        let decided = Rps::decided(port, ports, &idle);
+        let rps = decided.unwrap_or_else(|| steer(port, ports, idle, &demands, &crowd));
+        (port, rps)
     };
-    let mut all = wishes.into_iter().map(steered).collect_vec();
+    let mut all = ranked.map(steered).collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
     deal(locations, &mut sets.collect_vec());
     all.into_iter()
@@ -86,12 +85,8 @@ pub(crate) fn rps(
 }
 
 impl Rps {
-    /// The candidate cores without a queue if RPS may use them, else what is planned without them.
-    fn decided(
-        port: &PlacedPort<'_>,
-        ports: &[PlacedPort<'_>],
-        loaded: &CpuSet,
-    ) -> Result<CpuSet, Box<Self>> {
+    /// What is planned whatever cores are idle; `None`: RPS uses idle cores.
+    fn decided(port: &PlacedPort<'_>, ports: &[PlacedPort<'_>], idle: &CpuSet) -> Option<Self> {
         let queues = port.interface.rx_queues.len();
         let everywhere = |cpus| {
             let set = RpsSet {
@@ -101,7 +96,7 @@ impl Rps {
             Some(vec![set; queues])
         };
         if port.skip {
-            return Err(Self::unchanged(port.why_skipped()).into());
+            return Some(Self::unchanged(port.why_skipped()));
         }
         let (sets, cause, note) = match port.choice.get(&RPS) {
             policy::RpsMode::Off => (everywhere(CpuSet::new()), Cause::Off, None),
@@ -117,17 +112,16 @@ impl Rps {
             policy::RpsMode::Auto if port.interface.has_more_when_up() => {
                 (None, Cause::IrqsWhenUp, None)
             }
-            policy::RpsMode::Auto => match idle_cpus(port, ports, loaded) {
-                Ok(cpus) => return Ok(cpus),
-                Err(off) => (everywhere(CpuSet::new()), off.0, off.1),
-            },
+            policy::RpsMode::Auto => {
+                let (cause, note) = why_off(port, ports, idle)?;
+                (everywhere(CpuSet::new()), cause, note)
+            }
         };
-        let plain = Self::unchanged(cause);
-        Err(Box::new(Self {
+        Some(Self {
             sets,
             note,
-            ..plain
-        }))
+            ..Self::unchanged(cause)
+        })
     }
 
     fn unchanged(cause: Cause) -> Self {
@@ -215,21 +209,22 @@ impl Rps {
     }
 }
 
-/// Candidate cores without a queue of any interface, if the device cannot have more receive queues.
-fn idle_cpus(
+/// Candidate CPUs of cores without a queue of any interface.
+fn idle_cpus(port: &PlacedPort<'_>, loaded: &CpuSet) -> CpuSet {
+    let loaded = port.machine.topology.whole_cores(loaded);
+    port.candidates.nearest().difference(&loaded)
+}
+
+/// Why RPS stays off even where cores are idle: the device can have more receive queues, or RPS is not worth it.
+fn why_off(
     port: &PlacedPort<'_>,
     ports: &[PlacedPort<'_>],
-    loaded: &CpuSet,
-) -> Result<CpuSet, Box<(Cause, Option<Note>)>> {
+    idle: &CpuSet,
+) -> Option<(Cause, Option<Note>)> {
     let interface = port.interface;
-    let topology = &port.machine.topology;
     let queues = interface.rx_queues.len();
-    let off = |cause| Err(Box::new((cause, None)));
-    let free = port
-        .candidates
-        .nearest()
-        .difference(&topology.whole_cores(loaded));
-    if free.is_empty() && queues > 1 {
+    let off = |cause| Some((cause, None));
+    if idle.is_empty() && queues > 1 {
         let rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
         let limited = port.choice.get(&IRQ_CORES).is_some() || port.choice.get(&ONE_PER_L3);
         return off(Cause::EveryCoreTaken {
@@ -238,7 +233,7 @@ fn idle_cpus(
             others: !port.machine.not_understood_cpus().is_empty(),
         });
     }
-    if topology.online.len() <= TINY {
+    if port.machine.topology.online.len() <= TINY {
         return off(Cause::TooSmall);
     }
     if interface.is_virtual_function() {
@@ -246,8 +241,8 @@ fn idle_cpus(
     }
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
-            // Only if the interface's share of the cores takes more queues.
-            // The queues of a card of Hyper-V do not matter while packets arrive on the virtual function below.
+            // Only if the interface's share of the cores takes more queues, and packets do not arrive on the virtual
+            // function below a card of Hyper-V.
             let is_layer = port.machine.stacked(&interface.name).is_some();
             let advised = device::advised_channels(port)
                 .filter(|&advised| advised > channels.receiving() && !is_layer);
@@ -258,12 +253,12 @@ fn idle_cpus(
                 channels,
                 advised,
             });
-            Err(Box::new((Cause::MoreQueuesPossible, note)))
+            Some((Cause::MoreQueuesPossible, note))
         }
         None if !has_one_queue(port) && !interface.has_fact(Fact::FixedChannels) => {
             off(Cause::MostQueuesUnknown)
         }
-        _ => Ok(free),
+        _ => None,
     }
 }
 
