@@ -237,7 +237,7 @@ fn meaning(reason: Reason) -> &'static str {
         NotApplied => "not applied yet",
         MovedByOther => "changed since apply, by another program, the driver or the kernel",
         QueueCountChanged => "the number of queues has changed since apply",
-        KernelRefused => "the kernel refused it at the last apply",
+        KernelRefused => "refused by the kernel at the last apply",
         CpuOffline => "a CPU that apply set is offline",
         IrqRecreated => "the driver has allocated its IRQs again",
         PlanChanged => "the plan has changed since apply",

@@ -39,7 +39,7 @@ pub(super) fn near(
                 "near {program}: these leave out no candidate CPU, so the plan is the same without"
             )
         }
-        Found::Nowhere => format!("not near {program}: no candidate CPU shares a cache with these"),
+        Found::Nowhere => format!("not near {program}: no candidate CPU is in the same L3 domain"),
         Found::NotRunning => {
             return format!(
                 "{name} does not run, or its processes are hidden from this user: planned without it"

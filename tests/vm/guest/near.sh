@@ -50,7 +50,7 @@ corrected "start" systemctl start pinned
 equal "nic0's queues" 3 "$(queue_cpus nic0)"
 equal "nic1's queues are on its own node" "4 5 6 7" "$(queue_cpus nic1)"
 is_told "near unit:pinned.service, which may use CPU 2"
-nicpin plan nic1 > /tmp/plan; contains "the plan of nic1" "no candidate CPU shares a cache with these" <(tr -s ' \n' ' ' < /tmp/plan)
+nicpin plan nic1 > /tmp/plan; contains "the plan of nic1" "no candidate CPU is in the same L3 domain" <(tr -s ' \n' ' ' < /tmp/plan)
 expect 0 nicpin check --exact
 contains "its events" "CPUs of unit:pinned.service" $STATE
 
