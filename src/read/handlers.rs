@@ -65,13 +65,11 @@ impl<'a> Handlers<'a> {
 
     /// Without [`Self::per_cpu`] and the first of a GIC: timers and counters of each CPU, which serve no device.
     pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
-        let mut others = self.per_cpu()?;
-        let of_gic = self.numbered(true)?;
-        others.extend(
-            of_gic
-                .filter(|(_, number)| *number < 32)
-                .map(|(irq, _)| irq),
-        );
+        let is_other = |chip: &str, number: Option<u32>| {
+            let is_first = number.is_some_and(|number| number < 32);
+            is_per_cpu(chip, number) || counts_from_sgi(chip) && is_first
+        };
+        let others = self.of_chips(is_other)?;
         let listed = self.listed()?.iter();
         let devices = listed.filter(|(irq, actions)| !actions.is_empty() && !others.contains(irq));
         Ok(devices.map(|(irq, _)| *irq).collect())
@@ -80,13 +78,12 @@ impl<'a> Handlers<'a> {
     /// The IRQs that each CPU has of its own, which cannot be moved: Xen's, the PPIs of a `GICv5`, and the first of Marvell's
     /// MPIC (mvneta; `mpic_is_percpu_irq`), which has its driver's name in older kernels.
     pub(crate) fn per_cpu(&self) -> Result<BTreeSet<u32>> {
-        let is_per_cpu = |chip: &str, number: Option<u32>| match chip {
-            "xen-percpu" | "GICv5-PPI" => true,
-            "MPIC" | "armada_370_xp_irq" => number.is_some_and(|number| number <= 28),
-            _ => false,
-        };
+        self.of_chips(is_per_cpu)
+    }
+
+    fn of_chips(&self, is_wanted: impl Fn(&str, Option<u32>) -> bool) -> Result<BTreeSet<u32>> {
         let irqs = self.chips()?.into_iter();
-        let irqs = irqs.filter(|(_, (chip, number))| is_per_cpu(chip, *number));
+        let irqs = irqs.filter(|(_, (chip, number))| is_wanted(chip, *number));
         Ok(irqs.map(|(irq, _)| irq).collect())
     }
 
@@ -112,6 +109,14 @@ impl<'a> Handlers<'a> {
             })?;
             Ok(chips)
         })
+    }
+}
+
+fn is_per_cpu(chip: &str, number: Option<u32>) -> bool {
+    match chip {
+        "xen-percpu" | "GICv5-PPI" => true,
+        "MPIC" | "armada_370_xp_irq" => number.is_some_and(|number| number <= 28),
+        _ => false,
     }
 }
 
